@@ -1,0 +1,3 @@
+//! Rehearse an outage before it happens.
+
+fn main() {}

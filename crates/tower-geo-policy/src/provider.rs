@@ -1,0 +1,25 @@
+//! What a kind of service is: how its requests and its answers are to be understood.
+
+use std::fmt;
+
+use http::{HeaderMap, Method, StatusCode, Uri};
+
+use crate::intent::{Intent, Ruling};
+use crate::verdict::{FromCopy, Verdict};
+
+/// A kind of service with regional copies: what its requests do and what its answers mean.
+///
+/// [`azure_storage`](crate::azure_storage) and [`static_service`](crate::static_service) are two
+/// of them; implement this trait for a third. Nothing else in this workspace knows a service.
+///
+/// Every method is called on the path of a request, so it must not block, allocate or panic.
+pub trait Provider: fmt::Debug + Send + Sync + 'static {
+    /// What a request does, and why.
+    fn intent(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Ruling;
+
+    /// What an answer to a request of that intent means.
+    fn verdict(&self, intent: Intent, status: StatusCode, headers: &HeaderMap) -> Verdict;
+
+    /// What an answer to a read means when it comes from a copy instead of the writer (R4, R6).
+    fn from_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy;
+}

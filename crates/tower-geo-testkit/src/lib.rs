@@ -1,0 +1,1 @@
+//! What the tests and examples of tower-geo run against.

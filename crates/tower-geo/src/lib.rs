@@ -1,0 +1,1 @@
+//! Tower middleware that keeps an application working through the loss of a cloud region.
