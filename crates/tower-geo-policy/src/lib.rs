@@ -12,7 +12,9 @@
 
 pub mod azure_storage;
 pub mod breaker;
+pub mod config_error;
 pub mod intent;
+mod percent;
 pub mod provider;
 pub mod region;
 pub mod retry_after;
