@@ -13,6 +13,7 @@
 
 pub mod azure_storage;
 pub mod breaker;
+mod conditions;
 pub mod config_error;
 pub mod intent;
 mod percent;
@@ -20,4 +21,5 @@ pub mod provider;
 pub mod region;
 pub mod retry_after;
 pub mod static_service;
+mod status_table;
 pub mod verdict;
