@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
-use tower_geo_policy::operation::Given;
+use tower_geo_policy::operation::{Given, Plan};
 use tower_geo_policy::region::{Destination, RegionId};
-use tower_geo_policy::service_state::ProbeSlot;
+use tower_geo_policy::breaker::ProbeSlot;
 
 use crate::runtime::{Runtime, State};
 
@@ -21,25 +21,47 @@ pub(crate) struct Handoff(Arc<Inner>);
 struct Inner {
     service: usize,
     destination: Option<Destination>,
-    slot: Mutex<Option<ProbeSlot<Runtime>>>,
+    slot: Mutex<Option<ProbeSlot>>,
     failure_given: Given,
+    /// Whether Retry drives and a redirect below only follows; a gate's trial write is no order.
+    from_driver: bool,
     carried_out: AtomicBool,
 }
 
 impl Handoff {
-    pub(crate) fn new(
-        state: &State,
-        destination: Option<Destination>,
-        slot: Option<ProbeSlot<Runtime>>,
-        failure_given: Given,
-    ) -> Self {
+    /// The slot of a trial write (B4).
+    pub(crate) fn of_gate(state: &State, slot: ProbeSlot) -> Self {
         Self(Arc::new(Inner {
             service: state.id(),
-            destination,
-            slot: Mutex::new(slot),
-            failure_given,
+            destination: None,
+            slot: Mutex::new(Some(slot)),
+            failure_given: Given::default(),
+            from_driver: false,
             carried_out: AtomicBool::new(false),
         }))
+    }
+
+    /// What has to be handed on with a planned send; nothing for a plain first one.
+    pub(crate) fn for_plan(state: &State, plan: Plan) -> Option<Self> {
+        let plain = !plan.directed
+            && plan.slot.is_none()
+            && plan.failure_given == Given::default();
+        if plain {
+            return None;
+        }
+        Some(Self(Arc::new(Inner {
+            service: state.id(),
+            destination: plan.directed.then_some(plan.destination),
+            slot: Mutex::new(plan.slot),
+            failure_given: plan.failure_given,
+            from_driver: true,
+            carried_out: AtomicBool::new(false),
+        })))
+    }
+
+    /// Whether a layer above drives the operation that this send belongs to.
+    pub(crate) fn is_from_driver(&self) -> bool {
+        self.0.from_driver
     }
 
     /// What was handed to this service with the request.
@@ -68,7 +90,7 @@ impl Handoff {
     }
 
     /// The probe slot: the first who asks gets it.
-    pub(crate) fn take_slot(&self) -> Option<ProbeSlot<Runtime>> {
+    pub(crate) fn take_slot(&self) -> Option<ProbeSlot> {
         self.0
             .slot
             .lock()

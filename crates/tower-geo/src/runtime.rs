@@ -13,6 +13,7 @@ use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::ServiceState;
 
 use crate::faults::ClassifyFault;
+use crate::wakers::Wakers;
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -34,6 +35,8 @@ pub(crate) struct Runtime {
     pub(crate) no_copy: Option<ConfigError>,
     /// Whether a redirect was built for this service, so that a retry above it may roam.
     has_redirect: AtomicBool,
+    /// Who waits for the service below a gate, and is refused once the gate closes.
+    pub(crate) gate_wakers: Wakers,
     warned_of_repeats: AtomicBool,
 }
 
@@ -73,6 +76,7 @@ impl Runtime {
             random,
             no_copy,
             has_redirect: AtomicBool::new(false),
+            gate_wakers: Wakers::default(),
             warned_of_repeats: AtomicBool::new(false),
         }
     }

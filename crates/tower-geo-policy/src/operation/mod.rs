@@ -20,11 +20,14 @@ use crate::budget::{self, Budget};
 use crate::intent::Intent;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::service_state::{Admission, Circuit, GateStatus, ProbeSlot, ServiceState, Tick};
+use crate::breaker::{Admission, Circuit, ProbeSlot};
+use crate::gate::GateStatus;
+use crate::service_state::ServiceState;
+use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
 
 pub use outcome::{Answer, Fate};
-pub use request_options::{Pin, RequestOptions};
+pub use request_options::{RegionRef, RequestOptions};
 
 /// How far an operation may go: which layer drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +57,9 @@ pub struct Context<'a, X> {
 /// What to do next.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Step<X> {
+pub enum Step {
     /// Send the request.
-    Send(Plan<X>),
+    Send(Plan),
     /// Come back at this time and ask again.
     Wait(Tick),
     /// Nothing more is sent.
@@ -66,7 +69,7 @@ pub enum Step<X> {
 /// One send that is due.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Plan<X> {
+pub struct Plan {
     /// Where it goes.
     pub destination: Destination,
     /// Why it is made.
@@ -74,7 +77,7 @@ pub struct Plan<X> {
     /// Whether it goes elsewhere than the request says.
     pub directed: bool,
     /// The probe slot that it holds.
-    pub slot: Option<ProbeSlot<X>>,
+    pub slot: Option<ProbeSlot>,
     /// The circuits of this region to which the operation has given its one failure (B2).
     pub failure_given: Given,
 }
@@ -181,7 +184,7 @@ pub trait Advice: std::fmt::Debug + Send + Sync {
 
 /// The decisions of one call into the stack.
 #[derive(Debug)]
-pub struct Operation<X> {
+pub struct Operation {
     intent: Intent,
     reach: Reach,
     home: RegionId,
@@ -193,7 +196,7 @@ pub struct Operation<X> {
     sends: u32,
     started: Option<Tick>,
     signature_limit: Option<Tick>,
-    slot: Option<ProbeSlot<X>>,
+    slot: Option<ProbeSlot>,
     current: Current,
     past: Option<Box<Past>>,
 }
@@ -238,7 +241,7 @@ const fn bit(region: RegionId) -> u16 {
     1 << region.index()
 }
 
-impl<X> Operation<X> {
+impl Operation {
     /// An operation for a request of that intent which names the region `home`, in the mode that
     /// holds as it begins (R2).
     #[must_use]
@@ -291,7 +294,7 @@ impl<X> Operation<X> {
     }
 
     /// Hands in a probe slot that was taken further out (G2, B4).
-    pub fn set_slot(&mut self, slot: ProbeSlot<X>) {
+    pub fn set_slot(&mut self, slot: ProbeSlot) {
         self.slot = Some(slot);
     }
 
@@ -379,7 +382,7 @@ impl<X> Operation<X> {
     /// Returns whether that is so; then the request is to be sent as it is. Otherwise
     /// [`next`](Self::next) decides.
     #[must_use]
-    pub fn go_home(&mut self, context: &Context<'_, X>) -> bool {
+    pub fn go_home<X>(&mut self, context: &Context<'_, X>) -> bool {
         let regions = context.state.regions();
         let as_it_is = context.state.is_calm()
             && self.slot.is_none()
@@ -433,13 +436,13 @@ impl<X> Operation<X> {
     /// after a wait, and after each outcome that was not delivered.
     ///
     /// `draw` gives a random number from `0.0..1.0`.
-    pub fn next(
+    pub fn next<X>(
         &mut self,
         context: &Context<'_, X>,
         again: Again,
         now: Tick,
         draw: &mut dyn FnMut() -> f64,
-    ) -> Step<X> {
+    ) -> Step {
         self.started.get_or_insert(now);
         if self.sends == 0 {
             if let Err(misfit) = self.check_fit(context.state.regions()) {
@@ -478,13 +481,13 @@ impl<X> Operation<X> {
     }
 
     /// Takes the slot and the tokens that a send needs, and begins it.
-    fn admit(
+    fn admit<X>(
         &mut self,
         context: &Context<'_, X>,
         choice: &choice::Choice,
         now: Tick,
         draw: &mut dyn FnMut() -> f64,
-    ) -> Result<Plan<X>, Option<Tick>> {
+    ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
         let destination = self.destination(context.state.regions(), region).ok_or(None)?;
         let slot = match self.slot.take() {
@@ -530,7 +533,7 @@ impl<X> Operation<X> {
         })
     }
 
-    fn pay(&self, context: &Context<'_, X>, region: RegionId) -> Option<u32> {
+    fn pay<X>(&self, context: &Context<'_, X>, region: RegionId) -> Option<u32> {
         let Some(bucket) = context.budgets.get(region.index()) else {
             return Some(0);
         };
@@ -569,7 +572,7 @@ impl<X> Operation<X> {
         Ok(())
     }
 
-    fn has_no_send_left(&self, context: &Context<'_, X>, now: Tick) -> bool {
+    fn has_no_send_left<X>(&self, context: &Context<'_, X>, now: Tick) -> bool {
         if self.reach != Reach::OnceEach && self.sends > context.settings.get_max_retries() {
             return true;
         }

@@ -10,7 +10,7 @@ use tower_geo_policy::fault::Fault;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::circuit_of;
 use tower_geo_policy::region::RegionId;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 
 use super::pending::Pending;

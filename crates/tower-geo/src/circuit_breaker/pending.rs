@@ -1,4 +1,5 @@
-use tower_geo_policy::service_state::{Outcome, Sent, Tick};
+use tower_geo_policy::breaker::{Outcome, Sent};
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 
 use crate::error::Error;

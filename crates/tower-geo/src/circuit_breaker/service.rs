@@ -2,7 +2,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tower_geo_policy::operation::circuit_of;
-use tower_geo_policy::service_state::{Admission, Circuit};
+use tower_geo_policy::breaker::{Admission, Circuit};
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};

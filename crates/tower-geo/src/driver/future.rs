@@ -13,7 +13,7 @@ use tower_geo_policy::operation::{
 };
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
 use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
@@ -51,7 +51,7 @@ pin_project! {
         // Asks the operation what comes next.
         Deciding,
         // A send is planned; the service has to be ready for it (T7).
-        Readying { plan: Option<Plan<Runtime>> },
+        Readying { plan: Option<Plan> },
         // A send is under way.
         Sending { #[pin] future: F },
         // Nothing may be sent before the timer ends.
@@ -74,7 +74,7 @@ struct Driver<S, P, R, PB> {
     reach: Reach,
     method: Method,
     home: RegionId,
-    operation: Operation<Runtime>,
+    operation: Operation,
     /// What is sent next; once it is sent, the copy that was kept.
     request: Option<Request<PB>>,
     /// What was handed to a redirect below with the send under way.
@@ -100,7 +100,7 @@ where
     /// The healthy path: the request is sent as it is, now.
     pub(crate) fn home(
         mut setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         request: Request<P::Body>,
     ) -> Self {
         let copy = keep_for_later(
@@ -121,7 +121,7 @@ where
     /// Something is unusual: the operation decides before the first send.
     pub(crate) fn decide(
         setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
@@ -130,7 +130,7 @@ where
 
     fn new(
         setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         method: Method,
         request: Option<Request<P::Body>>,
         phase: Phase<S::Future>,
@@ -325,7 +325,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         }
     }
 
-    fn decide<B>(&mut self) -> Step<Runtime>
+    fn decide<B>(&mut self) -> Step
     where
         P: BodyPolicy<B, Body = PB>,
     {
@@ -340,7 +340,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     }
 
     /// Carries out a planned send. `None`: there is nothing to send any more.
-    fn send<B>(&mut self, plan: Plan<Runtime>) -> Option<Result<S::Future, Error>>
+    fn send<B>(&mut self, plan: Plan) -> Option<Result<S::Future, Error>>
     where
         S: Service<Request<PB>, Response = Response<RB>>,
         P: BodyPolicy<B, Body = PB>,
@@ -353,7 +353,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
                 return Some(Err(error));
             }
         }
-        let handoff = Handoff::for_plan(&self.state, plan, directed);
+        let handoff = Handoff::for_plan(&self.state, plan);
         if let Some(handoff) = &handoff {
             request.extensions_mut().insert(handoff.clone());
         }
@@ -388,7 +388,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let answer = Answer::new(
             status,
             verdict,
-            provider.from_copy(status, headers),
+            provider.judge_copy(status, headers),
             retry_after::told_wait(headers, || wall_clock()),
         );
         self.check_carried_out();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use http::Request;
 use tower_geo_policy::retry_after;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::tick::Tick;
 
 use crate::body::BodyPolicy;
 use crate::runtime::State;
