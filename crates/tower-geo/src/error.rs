@@ -325,7 +325,7 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
                 .to_owned()
         }
         Misfit::UnknownRegion => {
-            let names: Vec<_> = state.regions().iter().map(|region| region.name()).collect();
+            let names: Vec<_> = state.regions().iter().map(|(_, region)| region.name()).collect();
             format!(
                 "the request is pinned to a region that this service does not have; it has {}",
                 names.join(", ")

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
-use tower_geo_policy::operation::{Given, Plan};
+use tower_geo_policy::operation::Plan;
 use tower_geo_policy::region::{Destination, RegionId};
-use tower_geo_policy::breaker::ProbeSlot;
+use tower_geo_policy::breaker::{Circuits, ProbeSlot};
 
-use crate::runtime::{Runtime, State};
+use crate::runtime::{State, service_id};
 
 /// In the extensions of a request whose send is directed elsewhere, holds a probe slot, or repeats
 /// an earlier one. A healthy first send has none (E2).
@@ -22,7 +22,7 @@ struct Inner {
     service: usize,
     destination: Option<Destination>,
     slot: Mutex<Option<ProbeSlot>>,
-    failure_given: Given,
+    failure_given: Circuits,
     /// Whether Retry drives and a redirect below only follows; a gate's trial write is no order.
     from_driver: bool,
     carried_out: AtomicBool,
@@ -32,10 +32,10 @@ impl Handoff {
     /// The slot of a trial write (B4).
     pub(crate) fn of_gate(state: &State, slot: ProbeSlot) -> Self {
         Self(Arc::new(Inner {
-            service: state.id(),
+            service: service_id(state),
             destination: None,
             slot: Mutex::new(Some(slot)),
-            failure_given: Given::default(),
+            failure_given: Circuits::NONE,
             from_driver: false,
             carried_out: AtomicBool::new(false),
         }))
@@ -45,12 +45,12 @@ impl Handoff {
     pub(crate) fn for_plan(state: &State, plan: Plan) -> Option<Self> {
         let plain = !plan.directed
             && plan.slot.is_none()
-            && plan.failure_given == Given::default();
+            && plan.failure_given.is_empty();
         if plain {
             return None;
         }
         Some(Self(Arc::new(Inner {
-            service: state.id(),
+            service: service_id(state),
             destination: plan.directed.then_some(plan.destination),
             slot: Mutex::new(plan.slot),
             failure_given: plan.failure_given,
@@ -67,7 +67,7 @@ impl Handoff {
     /// What was handed to this service with the request.
     pub(crate) fn of(extensions: &Extensions, state: &State) -> Option<Self> {
         let handoff: &Self = extensions.get()?;
-        (handoff.0.service == state.id()).then(|| handoff.clone())
+        (handoff.0.service == service_id(state)).then(|| handoff.clone())
     }
 
     /// The same, taken out: for the last who needs it.
@@ -85,7 +85,7 @@ impl Handoff {
         self.destination().map(Destination::region)
     }
 
-    pub(crate) fn failure_given(&self) -> Given {
+    pub(crate) fn failure_given(&self) -> Circuits {
         self.0.failure_given
     }
 

@@ -70,6 +70,7 @@ mod account;
 mod driver;
 mod error;
 mod faults;
+mod gate_followers;
 mod handoff;
 mod operator;
 mod redirect;
@@ -98,7 +99,9 @@ pub use watch::GateWatch;
 
 pub use tower_geo_policy::azure_storage::StorageService;
 pub use tower_geo_policy::backoff::{BackoffMode, Jitter};
-pub use tower_geo_policy::breaker::{BreakerSettings, Circuit, CircuitPhase, CircuitState};
+pub use tower_geo_policy::breaker::{
+    BreakerSettings, Circuit, CircuitPhase, OpenJitter, RateRule, SlowRule,
+};
 pub use tower_geo_policy::config_error::ConfigError;
 pub use tower_geo_policy::events::{Event, EventKind, Listener};
 pub use tower_geo_policy::fault::Fault;
@@ -109,5 +112,6 @@ pub use tower_geo_policy::operation::{Advice, Advised, Planned, RegionRef, Reque
 pub use tower_geo_policy::provider::Provider;
 pub use tower_geo_policy::region::{LocationMode, Region, RegionId, Regions};
 pub use tower_geo_policy::retry_settings::{Replay, RetrySettings};
+pub use tower_geo_policy::service_state::CircuitState;
 pub use tower_geo_policy::trail::{Ending, SendKind, Trail};
 pub use tower_geo_policy as policy;

@@ -48,7 +48,7 @@ pub struct GeoServiceBuilder {
     faults: Arc<dyn ClassifyFault>,
     wall_clock: WallClock,
     random: Random,
-    threads: Option<usize>,
+    threads: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -260,7 +260,7 @@ impl GeoServiceBuilder {
     }
 
     /// How many threads call the service at once without meeting on one counter: 1 to 64.
-    pub const fn threads(mut self, threads: usize) -> Self {
+    pub const fn threads(mut self, threads: u8) -> Self {
         self.threads = Some(threads);
         self
     }
@@ -295,15 +295,18 @@ impl GeoServiceBuilder {
             self.random,
             kind.no_copy,
         );
+        let followers = Arc::clone(&runtime.gate_followers);
         let threads = self.threads.unwrap_or_else(|| {
-            std::thread::available_parallelism().map_or(4, |threads| threads.get().min(16))
+            std::thread::available_parallelism().map_or(4, |threads| {
+                u8::try_from(threads.get().min(16)).unwrap_or(16)
+            })
         });
         let mut config = ServiceConfig::new(name, kind.provider, kind.regions, runtime::now(), runtime)
             .mode(self.location_mode)
             .breaker(self.breaker)
             .gate(self.gate)
             .stripes(threads)
-            .on_change(crate::watch::tell_gate_change);
+            .on_change(move || followers.tell());
         if let Some(group) = self.group {
             config = config.group(group);
         }

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tower_geo_policy::breaker::{Circuit, CircuitState};
+use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::gate::GateState;
 use tower_geo_policy::operation::RegionRef;
 use tower_geo_policy::region::{LocationMode, Regions};
-use tower_geo_policy::service_state::ServiceRoot;
+use tower_geo_policy::service_state::{CircuitState, ServiceRoot};
 
 use crate::operator::Operator;
 use crate::runtime::{self, Runtime, State};
@@ -100,13 +100,15 @@ impl GeoService {
     ///
     /// # Errors
     ///
-    /// When the service has no such region.
+    /// When the service has no such region, or no circuits.
     pub fn circuit(&self, region: &RegionRef, circuit: Circuit) -> Result<CircuitState, ConfigError> {
         let region = region
             .region(self.regions())
             .ok_or_else(|| ConfigError::new("region", "this service has no such region"))?;
         let now = self.state.tick(runtime::now());
-        Ok(self.state.circuit(region, circuit, now))
+        self.state
+            .circuit(region, circuit, now)
+            .ok_or_else(|| ConfigError::new("breaker", "this service has no circuits"))
     }
 
     /// The tokens that are left for further sends to a region, of how many (T4); `None` without a budget.

@@ -1,9 +1,12 @@
 //! Watching the gate, so that an application can tell its users (G6).
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
 use tokio::sync::watch;
 use tower_geo_policy::gate::{GateState, GateStatus};
 
-use crate::runtime;
 use crate::service_handle::GeoService;
 
 /// Follows whether a service takes writes.
@@ -26,7 +29,7 @@ pub struct GateWatch {
 
 impl GateWatch {
     pub(crate) fn new(service: GeoService) -> Self {
-        let changes = service.state_ref().extra().gate_changes.subscribe();
+        let changes = service.state_ref().extra().gate_followers.subscribe();
         let last = service.gate().status;
         Self {
             service,
@@ -58,30 +61,25 @@ impl GateWatch {
                 self.last = state.status;
                 return state;
             }
-            let wait_is_over = async {
-                match state.until {
-                    Some(until) if state.status == GateStatus::ReadOnly => {
-                        let at = self.service.state_ref().instant(until);
-                        tokio::time::sleep_until(at.into()).await;
-                    }
-                    _ => std::future::pending().await,
+            let wait = match state.until {
+                Some(until) if state.status == GateStatus::ReadOnly => {
+                    Some(self.service.state_ref().instant(until))
                 }
+                _ => None,
             };
-            tokio::select! {
-                changed = self.changes.changed() => {
-                    if changed.is_err() {
-                        // The sender lives in the service that we hold.
-                        std::future::pending::<()>().await;
-                    }
+            let mut changed = pin!(self.changes.changed());
+            let mut wait_is_over = pin!(wait.map(|at| tokio::time::sleep_until(at.into())));
+            poll_fn(|cx| {
+                // The sender lives in the service that we hold, so there is no error.
+                if changed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(());
                 }
-                () = wait_is_over => {}
-            }
+                match wait_is_over.as_mut().as_pin_mut() {
+                    Some(wait) => wait.poll(cx),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
         }
     }
-}
-
-/// Tells those who watch, and those who wait below a gate, that it has changed.
-pub(crate) fn tell_gate_change(runtime: &runtime::Runtime) {
-    runtime.gate_changes.send_modify(|changes| *changes = changes.wrapping_add(1));
-    runtime.gate_wakers.wake_all();
 }

@@ -281,14 +281,14 @@ impl Operation {
 /// At most 16 regions, in order.
 #[derive(Debug)]
 pub(super) struct Candidates {
-    regions: [RegionId; Regions::MOST],
+    regions: [RegionId; Regions::MAX],
     len: usize,
 }
 
 impl Default for Candidates {
     fn default() -> Self {
         Self {
-            regions: [RegionId::FIRST; Regions::MOST],
+            regions: [RegionId::FIRST; Regions::MAX],
             len: 0,
         }
     }

@@ -20,11 +20,12 @@ use crate::budget::{self, Budget};
 use crate::intent::Intent;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::breaker::{Admission, Circuit, ProbeSlot};
+use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::gate::GateStatus;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
+use crate::verdict::Evidence;
 
 pub use outcome::{Answer, Fate};
 pub use request_options::{RegionRef, RequestOptions};
@@ -79,17 +80,7 @@ pub struct Plan {
     /// The probe slot that it holds.
     pub slot: Option<ProbeSlot>,
     /// The circuits of this region to which the operation has given its one failure (B2).
-    pub failure_given: Given,
-}
-
-/// The circuits of a region to which an operation has given its one failure (B2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Given {
-    /// To the reads circuit.
-    pub reads: bool,
-    /// To the writes circuit.
-    pub writes: bool,
+    pub failure_given: Circuits,
 }
 
 /// How an operation ends when nothing more is sent.
@@ -470,7 +461,7 @@ impl Operation {
             if choice.ready > now {
                 return Step::Wait(choice.ready);
             }
-            match self.admit(context, &choice, now, draw) {
+            match self.admit(context, &choice, now) {
                 Ok(plan) => return Step::Send(plan),
                 Err(until) => {
                     unavailable |= bit(choice.region);
@@ -486,13 +477,12 @@ impl Operation {
         context: &Context<'_, X>,
         choice: &choice::Choice,
         now: Tick,
-        draw: &mut dyn FnMut() -> f64,
     ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
         let destination = self.destination(context.state.regions(), region).ok_or(None)?;
         let slot = match self.slot.take() {
             Some(slot) => Some(slot),
-            None => match context.state.admit(region, self.circuit(), now, draw()) {
+            None => match context.state.admit(region, self.circuit(), now) {
                 Ok(Admission::Probe(slot)) => Some(slot),
                 Ok(_) => None,
                 Err(refusal) => return Err(refusal.until),
@@ -585,24 +575,15 @@ impl Operation {
             && context.state.gate(now).status != GateStatus::ReadWrite
     }
 
-    fn failure_given(&self, region: RegionId) -> Given {
-        use crate::verdict::Evidence;
-        let mut given = Given::default();
+    fn failure_given(&self, region: RegionId) -> Circuits {
+        let mut given = Circuits::NONE;
         let Some(past) = &self.past else {
             return given;
         };
         for send in past.trail.to_region(region) {
             match send.verdict.evidence() {
-                Evidence::FailureOfBoth => {
-                    given = Given {
-                        reads: true,
-                        writes: true,
-                    };
-                }
-                Evidence::Failure => match self.circuit() {
-                    Circuit::Reads => given.reads = true,
-                    Circuit::Writes => given.writes = true,
-                },
+                Evidence::FailureOfBoth => given = Circuits::BOTH,
+                Evidence::Failure => given = given | self.circuit().into(),
                 _ => {}
             }
         }

@@ -202,7 +202,7 @@ impl Operation {
             return;
         }
         if let Some(told) = told {
-            context.state.rest(send.region, now + told);
+            context.state.rest(send.region, now + told, now);
         }
         past.note_return(context, send.region, told, now, draw);
     }

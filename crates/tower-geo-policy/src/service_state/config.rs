@@ -198,9 +198,8 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
         let writable = config
             .regions
             .iter()
-            .enumerate()
             .filter(|(_, region)| region.is_writable())
-            .fold(0, |bits, (index, _)| bits | 1_u16 << index);
+            .fold(0, |bits, (id, _)| bits | 1_u16 << id.index());
         let stripes = config.stripes.next_power_of_two();
         let core = Arc::new(Core::new(Parts {
             name: config.name,

@@ -25,7 +25,7 @@ use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
 use crate::handoff::Handoff;
 use crate::redirect::redirect;
-use crate::runtime::{self, Runtime, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 use crate::served::Served;
 
@@ -71,7 +71,6 @@ struct Driver<S, P, R, PB> {
     policy: P,
     state: State,
     rank: Rank,
-    reach: Reach,
     method: Method,
     home: RegionId,
     operation: Operation,
@@ -112,7 +111,7 @@ where
         );
         let method = request.method().clone();
         let future = {
-            let _scope = scope::enter(setting.state.id(), setting.rank);
+            let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
         Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
@@ -147,7 +146,6 @@ where
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
-                reach: setting.reach,
                 method,
                 home,
                 operation,
@@ -191,7 +189,7 @@ where
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
                     let polled = {
-                        let _scope = scope::enter(driver.state.id(), driver.rank);
+                        let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
                     let end = match polled {
@@ -199,7 +197,7 @@ where
                         Poll::Ready(Err(error)) => driver.failed(error.into()).map(Err),
                         Poll::Pending => {
                             ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
-                            let _scope = scope::enter_time_out(driver.state.id());
+                            let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
                             None
@@ -304,7 +302,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             let now = self.now();
             self.operation.set_sent_at(now);
             let upload = match &self.request {
-                Some(kept) => self.policy.upload(kept),
+                Some(kept) => self.policy.upload(kept.body()),
                 None => Upload::Unwatched,
             };
             let settings = &self.state.extra().retry;
@@ -330,7 +328,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         P: BodyPolicy<B, Body = PB>,
     {
         let again = match &self.request {
-            Some(request) if self.is_ready || self.policy.is_whole(request) => Again::Possible,
+            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => Again::Possible,
             _ => Again::BodyGone,
         };
         let now = self.now();
@@ -360,7 +358,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
-        let _scope = scope::enter(self.state.id(), self.rank);
+        let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
 

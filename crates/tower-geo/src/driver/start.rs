@@ -8,7 +8,7 @@ use super::copy_request;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, Runtime, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
@@ -27,7 +27,7 @@ pub(crate) enum Start {
 
 /// Looks at a request for the layer of that rank.
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
-    if let Some(above) = scope::misplaced_above(state.id(), rank) {
+    if let Some(above) = scope::misplaced_above(service_id(state), rank) {
         return Start::Refuse(scope::misplaced(state, rank, above));
     }
     let regions = state.regions();

@@ -13,7 +13,7 @@ use super::future::{ResponseFuture, ServerFuture};
 use super::refusal;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
-use crate::runtime::{self, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// On a client: a refused write is an [`Error`].
@@ -88,7 +88,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 // Turning read-only wakes this caller, who is then refused.
-                self.state.extra().gate_wakers.register(cx.waker());
+                self.state.extra().gate_followers.waiting.register(cx.waker());
                 if !self.state.is_calm() && self.is_read_only() {
                     return Poll::Ready(Ok(()));
                 }
@@ -115,8 +115,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             return Ok(());
         }
         let now = state.tick(runtime::now());
-        let harmless = ruling.intent.is_harmless_to_repeat();
-        match state.check_gate(harmless, now, &state.extra().random) {
+        match state.check_gate(now) {
             GateCheck::Pass => Ok(()),
             GateCheck::Trial(slot) => {
                 request
@@ -125,6 +124,8 @@ impl<S, M> ReadOnlyGate<S, M> {
                 Ok(())
             }
             GateCheck::Refused(refused) => Err((refused, now)),
+            // Nothing that this version knows refuses it.
+            _ => Ok(()),
         }
     }
 }
@@ -145,7 +146,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(state.id(), Rank::Gate) {
+        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
@@ -156,11 +157,11 @@ where
         }
         if !self.inner_is_ready {
             // Read-only at `poll_ready`: a read takes the readiness of the service below now.
-            return ResponseFuture::readying(self.inner.clone(), request, self.state.id());
+            return ResponseFuture::readying(self.inner.clone(), request, service_id(&self.state));
         }
         self.inner_is_ready = false;
-        let _scope = scope::enter(self.state.id(), Rank::Gate);
-        ResponseFuture::passing(self.inner.call(request), self.state.id())
+        let _scope = scope::enter(service_id(&self.state), Rank::Gate);
+        ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
     }
 }
 
