@@ -64,9 +64,7 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
         stage.seen().warnings.push(warning);
     }
     let services = services.info().to_vec();
-    let seen = Arc::into_inner(stage)
-        .map(Stage::into_seen)
-        .ok_or_else(|| Problem::at("", "the layers outlived their runtime"))?;
+    let seen = stage.take_seen();
     Ok(Report {
         name: drill.name,
         seed: drill.seed,

@@ -40,6 +40,22 @@ pub(crate) struct Seen {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Seen {
+    fn new(services: usize) -> Self {
+        Self {
+            operations: Vec::new(),
+            events: Vec::new(),
+            background: Vec::new(),
+            counts: Counts::default(),
+            sends: vec![Vec::new(); services],
+            sends_in_all: 0,
+            latencies: BTreeMap::new(),
+            timeline: Timeline::new(services),
+            warnings: Vec::new(),
+        }
+    }
+}
+
 /// How operations ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
@@ -240,25 +256,13 @@ impl Stage {
             start: Instant::now(),
             keep,
             script: Mutex::new(script),
-            seen: Mutex::new(Seen {
-                operations: Vec::new(),
-                events: Vec::new(),
-                background: Vec::new(),
-                counts: Counts::default(),
-                sends: vec![Vec::new(); services],
-                sends_in_all: 0,
-                latencies: BTreeMap::new(),
-                timeline: Timeline::new(services),
-                warnings: Vec::new(),
-            }),
+            seen: Mutex::new(Seen::new(services)),
         }
     }
 
-    /// Everything that was seen, at the end.
-    pub(crate) fn into_seen(self) -> Seen {
-        self.seen
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Everything that was seen, at the end; nothing is left here.
+    pub(crate) fn take_seen(&self) -> Seen {
+        std::mem::replace(&mut *self.seen(), Seen::new(0))
     }
 
     /// Time 0.

@@ -28,7 +28,7 @@ const MOST: u64 = 480;
 /// Counters per service and bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
-    width: usize,
+    width_ms: u64,
     services: Vec<Vec<Bucket>>,
 }
 
@@ -94,14 +94,14 @@ impl Bucket {
 impl Timeline {
     pub(crate) fn new(services: usize) -> Self {
         Self {
-            width: 0,
+            width_ms: WIDTHS[0],
             services: vec![Vec::new(); services],
         }
     }
 
     /// The width of a bucket in milliseconds.
-    pub(crate) fn width_ms(&self) -> u64 {
-        WIDTHS[self.width]
+    pub(crate) const fn width_ms(&self) -> u64 {
+        self.width_ms
     }
 
     /// The buckets of a service, from time 0; what comes after the last one is empty.
@@ -116,11 +116,14 @@ impl Timeline {
 
     /// The bucket of an instant.
     pub(crate) fn at(&mut self, service: usize, at_ms: u64) -> &mut Bucket {
-        while at_ms / self.width_ms() >= MOST && self.width + 1 < WIDTHS.len() {
-            self.coarsen();
+        while at_ms / self.width_ms >= MOST {
+            // Past the last width the table just goes on by tens.
+            let next = WIDTHS.into_iter().find(|width| *width > self.width_ms);
+            let factor = next.map_or(10, |next| next / self.width_ms);
+            self.join(usize::try_from(factor).unwrap_or(10));
         }
-        // A drill is shorter than 480 buckets of ten days, so this fits a usize of 32 bits.
-        let index = usize::try_from(at_ms / self.width_ms()).unwrap_or(usize::MAX);
+        // Below MOST after the loop.
+        let index = usize::try_from(at_ms / self.width_ms).unwrap_or(usize::MAX);
         let buckets = &mut self.services[service];
         if buckets.len() <= index {
             buckets.resize_with(index + 1, Bucket::default);
@@ -128,23 +131,26 @@ impl Timeline {
         &mut buckets[index]
     }
 
-    /// The same with at most so many buckets.
+    /// The same with at most so many buckets, each a small multiple of the present width.
     pub(crate) fn within(&self, most: usize) -> Self {
+        const MULTIPLES: [usize; 10] = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20];
+        let wanted = self.len().div_ceil(most.max(1));
+        let multiple = MULTIPLES
+            .into_iter()
+            .find(|multiple| *multiple >= wanted)
+            .unwrap_or(wanted);
         let mut copy = self.clone();
-        while copy.len() > most && copy.width + 1 < WIDTHS.len() {
-            copy.coarsen();
-        }
+        copy.join(multiple);
         copy
     }
 
-    fn coarsen(&mut self) {
-        let joined = WIDTHS[self.width + 1] / WIDTHS[self.width];
-        let joined = usize::try_from(joined).unwrap_or(usize::MAX);
-        self.width += 1;
+    /// Joins so many buckets into one.
+    fn join(&mut self, multiple: usize) {
+        self.width_ms *= multiple as u64;
         for buckets in &mut self.services {
-            let mut wide: Vec<Bucket> = Vec::with_capacity(buckets.len().div_ceil(joined));
+            let mut wide: Vec<Bucket> = Vec::with_capacity(buckets.len().div_ceil(multiple));
             for (index, bucket) in buckets.drain(..).enumerate() {
-                if index % joined == 0 {
+                if index % multiple == 0 {
                     wide.push(bucket);
                 } else if let Some(last) = wide.last_mut() {
                     last.join(bucket);
@@ -176,7 +182,7 @@ mod tests {
         assert_eq!(timeline.width_ms(), 20_000);
         assert_eq!(timeline.len(), 360);
         let narrow = timeline.within(72);
-        assert_eq!((narrow.width_ms(), narrow.len()), (120_000, 60));
+        assert_eq!((narrow.width_ms(), narrow.len()), (100_000, 72));
         let all: u64 = narrow
             .service(0)
             .iter()
@@ -190,6 +196,6 @@ mod tests {
             .map(|region| region.good)
             .sum();
         assert_eq!(sends, 7_200);
-        assert_eq!(narrow.service(0)[59].latency_max, 7_199);
+        assert_eq!(narrow.service(0)[71].latency_max, 7_199);
     }
 }
