@@ -1,0 +1,618 @@
+//! What comes next in one operation: the one decision maker of a call.
+//!
+//! An [`Operation`] is told what became of each send and says what to do next: send to a region,
+//! wait, hand an answer over, fail. It does no I/O and reads no clock, so the layers that carry
+//! its decisions out, the drills and the tests all meet the same rules (R2 to R7, R10, T1 to T6,
+//! T9, V1, V2).
+//!
+//! The first send of a healthy operation is decided by [`Operation::go_home`], which looks at one
+//! shared word; nothing is allocated before a send has failed.
+
+mod choice;
+mod outcome;
+mod request_options;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::budget::{self, Budget};
+use crate::intent::Intent;
+use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
+use crate::retry_settings::RetrySettings;
+use crate::service_state::{Admission, Circuit, GateStatus, ProbeSlot, ServiceState, Tick};
+use crate::trail::{SendKind, Trail};
+
+pub use outcome::{Answer, Fate};
+pub use request_options::{Pin, RequestOptions};
+
+/// How far an operation may go: which layer drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reach {
+    /// Retry above a redirect: any admissible region, with waits.
+    Everywhere,
+    /// A redirect alone: each region at most once, without waits.
+    OnceEach,
+    /// Retry alone: the region that the request names, with waits.
+    Home,
+}
+
+/// What an operation needs to know of its service.
+#[derive(Debug)]
+pub struct Context<'a, X> {
+    /// The shared state of the service.
+    pub state: &'a ServiceState<X>,
+    /// How sends are repeated.
+    pub settings: &'a RetrySettings,
+    /// A bucket for each region; empty without a budget.
+    pub budgets: &'a [Budget],
+    /// Whom to ask before a further send (T9).
+    pub advice: Option<&'a dyn Advice>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step<X> {
+    /// Send the request.
+    Send(Plan<X>),
+    /// Come back at this time and ask again.
+    Wait(Tick),
+    /// Nothing more is sent.
+    Finish(Finish),
+}
+
+/// One send that is due.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Plan<X> {
+    /// Where it goes.
+    pub destination: Destination,
+    /// Why it is made.
+    pub kind: SendKind,
+    /// Whether it goes elsewhere than the request says.
+    pub directed: bool,
+    /// The probe slot that it holds.
+    pub slot: Option<ProbeSlot<X>>,
+    /// The circuits of this region to which the operation has given its one failure (B2).
+    pub failure_given: Given,
+}
+
+/// The circuits of a region to which an operation has given its one failure (B2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Given {
+    /// To the reads circuit.
+    pub reads: bool,
+    /// To the writes circuit.
+    pub writes: bool,
+}
+
+/// How an operation ends when nothing more is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finish {
+    /// With the answer that was to be held ([`Fate::Hold`]).
+    Answer,
+    /// With the answer of a copy that was kept in case that the writer cannot be asked ([`Fate::Keep`]).
+    Kept,
+    /// With an error.
+    Failure(Failure),
+}
+
+/// Why an operation ends without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// No region admits the request and nothing was sent (R5, R7).
+    BreakerOpen {
+        /// The earliest time at which one may.
+        until: Option<Tick>,
+    },
+    /// The deadline cut the only send (T3).
+    Deadline,
+    /// The last send failed without an answer.
+    Transport,
+    /// A write was sent and its fate cannot be known (V1).
+    UnknownOutcome,
+    /// A send was due and the body was gone (T6).
+    NotReplayable,
+    /// The request asks for what the service is not configured for.
+    Config(Misfit),
+}
+
+/// What a request asks for that its service is not configured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// It must or may go to a copy, and there is none (I5, I6, R2).
+    NoCopy,
+    /// It is a write and goes to a region that takes none (R10).
+    WriteToCopy,
+    /// It is pinned to a region that the service does not have (R10).
+    UnknownRegion,
+}
+
+/// Whether the request can be sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Again {
+    /// Its body is there.
+    Possible,
+    /// Its body is gone (T6).
+    BodyGone,
+}
+
+/// A further send that is planned, for the user's advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Planned {
+    /// Where it would go.
+    pub region: RegionId,
+    /// Why.
+    pub kind: SendKind,
+    /// How long from now.
+    pub after: Duration,
+}
+
+/// What the user says to a planned send (T9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advised {
+    /// Go ahead.
+    Proceed,
+    /// End with what there is.
+    Stop,
+    /// Send it so long from now instead. Past the deadline this is a stop.
+    After(Duration),
+    /// Send it to this region instead. Has no effect unless the region is admissible.
+    To(RegionId),
+}
+
+/// A say in every further send of an operation (T9).
+///
+/// It cannot break R1, T2 or T3. Called on the path of a request that has failed once: it must
+/// not block.
+pub trait Advice: std::fmt::Debug + Send + Sync {
+    /// Sees what was tried and what is planned.
+    fn advise(&self, trail: &Trail, planned: &Planned) -> Advised;
+}
+
+/// The decisions of one call into the stack.
+#[derive(Debug)]
+pub struct Operation<X> {
+    intent: Intent,
+    reach: Reach,
+    home: RegionId,
+    mode: LocationMode,
+    pin: Option<RegionId>,
+    replayable: bool,
+    is_delete: bool,
+    repeats_a_failure: bool,
+    sends: u32,
+    started: Option<Tick>,
+    signature_limit: Option<Tick>,
+    slot: Option<ProbeSlot<X>>,
+    current: Current,
+    past: Option<Box<Past>>,
+}
+
+/// The send under way.
+#[derive(Debug)]
+struct Current {
+    region: RegionId,
+    kind: SendKind,
+    probe: bool,
+    /// How many admissible regions had not been tried, this one included (T3).
+    shares: u32,
+    paid: u32,
+    waited: Duration,
+    at: Option<Tick>,
+    cut_by_deadline: bool,
+}
+
+/// What is only needed once a send has failed.
+#[derive(Debug, Default)]
+struct Past {
+    trail: Trail,
+    returns: Vec<Return>,
+    /// Regions that are out for this operation, a bit each (R4, R6).
+    out: u16,
+    holds_answer: bool,
+    keeps_answer: bool,
+    /// The advice on the send after so many sends (T9).
+    advised: Option<(u32, choice::Choice)>,
+}
+
+/// What a region that was tried has to wait for.
+#[derive(Debug)]
+struct Return {
+    region: RegionId,
+    ready: Tick,
+    never: bool,
+    tries: u32,
+}
+
+const fn bit(region: RegionId) -> u16 {
+    1 << region.index()
+}
+
+impl<X> Operation<X> {
+    /// An operation for a request of that intent which names the region `home`, in the mode that
+    /// holds as it begins (R2).
+    #[must_use]
+    pub const fn new(intent: Intent, home: RegionId, reach: Reach, mode: LocationMode) -> Self {
+        Self {
+            intent,
+            reach,
+            home,
+            mode,
+            pin: None,
+            replayable: false,
+            is_delete: false,
+            repeats_a_failure: false,
+            sends: 0,
+            started: None,
+            signature_limit: None,
+            slot: None,
+            current: Current {
+                region: home,
+                kind: SendKind::First,
+                probe: false,
+                shares: 1,
+                paid: 0,
+                waited: Duration::ZERO,
+                at: None,
+                cut_by_deadline: false,
+            },
+            past: None,
+        }
+    }
+
+    /// Takes what the caller says of this request.
+    ///
+    /// # Errors
+    ///
+    /// When it is pinned to a region that the service does not have.
+    pub fn set_options(
+        &mut self,
+        options: &RequestOptions,
+        regions: &Regions,
+    ) -> Result<(), Misfit> {
+        if let Some(mode) = options.get_location_mode() {
+            self.mode = mode;
+        }
+        if let Some(pin) = options.get_pin() {
+            self.pin = Some(pin.region(regions).ok_or(Misfit::UnknownRegion)?);
+        }
+        self.replayable |= options.is_replayable();
+        Ok(())
+    }
+
+    /// Hands in a probe slot that was taken further out (G2, B4).
+    pub fn set_slot(&mut self, slot: ProbeSlot<X>) {
+        self.slot = Some(slot);
+    }
+
+    /// Says that this is a DELETE, for which 404 may be its own doing (V2).
+    pub const fn set_is_delete(&mut self) {
+        self.is_delete = true;
+    }
+
+    /// Says that a client above repeats an operation that has failed lately: it pays (T8).
+    pub const fn set_repeats_a_failure(&mut self) {
+        self.repeats_a_failure = true;
+    }
+
+    /// The time after which the signed bytes must not be sent again (T5).
+    pub const fn set_signature_limit(&mut self, limit: Tick) {
+        self.signature_limit = Some(limit);
+    }
+
+    /// What the request does.
+    #[must_use]
+    pub const fn intent(&self) -> Intent {
+        self.intent
+    }
+
+    /// The circuit that its sends use.
+    #[must_use]
+    pub const fn circuit(&self) -> Circuit {
+        circuit_of(self.intent)
+    }
+
+    /// What was tried so far.
+    #[must_use]
+    pub fn trail(&self) -> Option<&Trail> {
+        self.past.as_ref().map(|past| &past.trail)
+    }
+
+    /// Takes what was tried out of a finished operation.
+    #[must_use]
+    pub fn take_trail(&mut self) -> Trail {
+        self.past
+            .as_mut()
+            .map_or_else(Trail::default, |past| std::mem::take(&mut past.trail))
+    }
+
+    /// How many sends have left, the one under way included.
+    #[must_use]
+    pub const fn sends(&self) -> u32 {
+        self.sends
+    }
+
+    /// When the first send left, as far as anybody has asked.
+    #[must_use]
+    pub const fn started(&self) -> Option<Tick> {
+        self.started
+    }
+
+    /// Whether [`set_signature_limit`](Self::set_signature_limit) was called.
+    #[must_use]
+    pub const fn has_signature_limit(&self) -> bool {
+        self.signature_limit.is_some()
+    }
+
+    /// Tells that the send under way went where the request says although it was directed
+    /// elsewhere: there is no redirect below. From now on the operation stays home.
+    pub const fn stay_home(&mut self) {
+        self.reach = Reach::Home;
+        self.current.region = self.home;
+    }
+
+    /// The region of the send under way.
+    #[must_use]
+    pub const fn region(&self) -> RegionId {
+        self.current.region
+    }
+
+    /// Tells the time of the send under way, as soon as somebody knows it. A healthy send that is
+    /// answered at once needs none.
+    pub fn set_sent_at(&mut self, now: Tick) {
+        self.started.get_or_insert(now);
+        self.current.at.get_or_insert(now);
+    }
+
+    /// Tries the healthy path: the first send goes where the request says, nothing is unusual.
+    ///
+    /// Returns whether that is so; then the request is to be sent as it is. Otherwise
+    /// [`next`](Self::next) decides.
+    #[must_use]
+    pub fn go_home(&mut self, context: &Context<'_, X>) -> bool {
+        let regions = context.state.regions();
+        let as_it_is = context.state.is_calm()
+            && self.slot.is_none()
+            && self.pin.is_none()
+            && !self.repeats_a_failure
+            && self.home == regions.writer()
+            && (!self.intent.is_redirectable() || self.mode.starts_at_primary())
+            && !self.intent.is_for_copy();
+        if as_it_is {
+            self.sends = 1;
+            self.current.shares = match (self.intent.is_redirectable(), self.mode, self.reach) {
+                (true, LocationMode::PrimaryThenSecondary, Reach::Everywhere) => {
+                    u32::try_from(regions.len()).unwrap_or(1)
+                }
+                _ => 1,
+            };
+        }
+        as_it_is
+    }
+
+    /// The time at which the send under way is given up, and what gives it up: its own time-out
+    /// and its share of the deadline (T3, T10), or the deadline.
+    ///
+    /// `body_taken` is when the last byte of the request's body was taken, where that is known.
+    #[must_use]
+    pub fn send_limit(&self, settings: &RetrySettings, body_taken: Option<Tick>) -> Option<Tick> {
+        if self.reach == Reach::OnceEach {
+            return None;
+        }
+        let at = self.current.at?;
+        let attempt = settings
+            .get_attempt_timeout()
+            .map(|timeout| body_taken.unwrap_or(at).max(at) + timeout);
+        let share = self
+            .deadline(settings)
+            .map(|deadline| at + deadline.since(at) / self.current.shares.max(1));
+        match (attempt, share) {
+            (Some(attempt), Some(share)) => Some(attempt.min(share)),
+            (attempt, share) => attempt.or(share),
+        }
+    }
+
+    fn deadline(&self, settings: &RetrySettings) -> Option<Tick> {
+        if self.reach == Reach::OnceEach {
+            return None;
+        }
+        Some(self.started? + settings.get_deadline()?)
+    }
+
+    /// What to do next. Called for the first send (unless [`go_home`](Self::go_home) said yes),
+    /// after a wait, and after each outcome that was not delivered.
+    ///
+    /// `draw` gives a random number from `0.0..1.0`.
+    pub fn next(
+        &mut self,
+        context: &Context<'_, X>,
+        again: Again,
+        now: Tick,
+        draw: &mut dyn FnMut() -> f64,
+    ) -> Step<X> {
+        self.started.get_or_insert(now);
+        if self.sends == 0 {
+            if let Err(misfit) = self.check_fit(context.state.regions()) {
+                return Step::Finish(Finish::Failure(Failure::Config(misfit)));
+            }
+        } else if self.has_no_send_left(context, now) {
+            return Step::Finish(self.finish(context, None));
+        }
+        let mut unavailable = 0;
+        let mut earliest = None;
+        loop {
+            let found = self.choose(context, now, unavailable, &mut earliest, draw);
+            let Some(mut choice) = found else {
+                return Step::Finish(self.finish(context, earliest));
+            };
+            if self.sends > 0 {
+                if again == Again::BodyGone {
+                    return Step::Finish(Finish::Failure(self.body_is_gone()));
+                }
+                match self.take_advice(context, choice, now, unavailable, draw) {
+                    Some(advised) => choice = advised,
+                    None => return Step::Finish(self.finish(context, None)),
+                }
+            }
+            if choice.ready > now {
+                return Step::Wait(choice.ready);
+            }
+            match self.admit(context, &choice, now, draw) {
+                Ok(plan) => return Step::Send(plan),
+                Err(until) => {
+                    unavailable |= bit(choice.region);
+                    earliest = choice::earlier(earliest, until);
+                }
+            }
+        }
+    }
+
+    /// Takes the slot and the tokens that a send needs, and begins it.
+    fn admit(
+        &mut self,
+        context: &Context<'_, X>,
+        choice: &choice::Choice,
+        now: Tick,
+        draw: &mut dyn FnMut() -> f64,
+    ) -> Result<Plan<X>, Option<Tick>> {
+        let region = choice.region;
+        let destination = self.destination(context.state.regions(), region).ok_or(None)?;
+        let slot = match self.slot.take() {
+            Some(slot) => Some(slot),
+            None => match context.state.admit(region, self.circuit(), now, draw()) {
+                Ok(Admission::Probe(slot)) => Some(slot),
+                Ok(_) => None,
+                Err(refusal) => return Err(refusal.until),
+            },
+        };
+        let paid = self.pay(context, region).ok_or(None)?;
+        let tried = self.tried(region);
+        let kind = match (self.sends, tried) {
+            (0, _) => SendKind::First,
+            (_, false) => SendKind::FallOver,
+            (_, true) => SendKind::Retry,
+        };
+        let waited = self
+            .past
+            .as_ref()
+            .and_then(|past| past.trail.sends().last())
+            .zip(self.started)
+            .map_or(Duration::ZERO, |(last, started)| {
+                now.since(started + last.at + last.took)
+            });
+        self.sends += 1;
+        self.current = Current {
+            region,
+            kind,
+            probe: slot.is_some(),
+            shares: choice.shares,
+            paid,
+            waited,
+            at: Some(now),
+            cut_by_deadline: false,
+        };
+        Ok(Plan {
+            destination,
+            kind,
+            directed: region != self.home,
+            slot,
+            failure_given: self.failure_given(region),
+        })
+    }
+
+    fn pay(&self, context: &Context<'_, X>, region: RegionId) -> Option<u32> {
+        let Some(bucket) = context.budgets.get(region.index()) else {
+            return Some(0);
+        };
+        if self.sends == 0 {
+            if self.repeats_a_failure {
+                bucket.pay_what_is_there(budget::RETURN);
+            }
+            return Some(0);
+        }
+        let price = self.price(region);
+        bucket.try_pay(price).then_some(price)
+    }
+
+    /// The only two ways to a destination: the proof that the request is a read, or a region
+    /// that takes writes (R1).
+    fn destination(&self, regions: &Regions, region: RegionId) -> Option<Destination> {
+        match ReadProof::of(self.intent) {
+            Some(proof) => regions.read_target(proof, region),
+            None => regions.write_target(region),
+        }
+    }
+
+    fn check_fit(&self, regions: &Regions) -> Result<(), Misfit> {
+        let target = self.pinned_to(regions).unwrap_or_else(|| regions.writer());
+        let takes_writes = regions.get(target).is_some_and(crate::region::Region::is_writable);
+        if self.intent.is_write() && !takes_writes {
+            return Err(Misfit::WriteToCopy);
+        }
+        let needs_copy = self.intent.is_for_copy()
+            || (self.intent.is_redirectable()
+                && self.pinned_to(regions).is_none()
+                && self.mode.needs_secondary());
+        if needs_copy && regions.len() < 2 {
+            return Err(Misfit::NoCopy);
+        }
+        Ok(())
+    }
+
+    fn has_no_send_left(&self, context: &Context<'_, X>, now: Tick) -> bool {
+        if self.reach != Reach::OnceEach && self.sends > context.settings.get_max_retries() {
+            return true;
+        }
+        if self.is_ended_by_its_last_send(context) {
+            return true;
+        }
+        // A write that waits for a retry ends with what it has when the gate closes (G4, B4).
+        self.intent.is_write()
+            && !context.state.is_calm()
+            && context.state.gate(now).status != GateStatus::ReadWrite
+    }
+
+    fn failure_given(&self, region: RegionId) -> Given {
+        use crate::verdict::Evidence;
+        let mut given = Given::default();
+        let Some(past) = &self.past else {
+            return given;
+        };
+        for send in past.trail.to_region(region) {
+            match send.verdict.evidence() {
+                Evidence::FailureOfBoth => {
+                    given = Given {
+                        reads: true,
+                        writes: true,
+                    };
+                }
+                Evidence::Failure => match self.circuit() {
+                    Circuit::Reads => given.reads = true,
+                    Circuit::Writes => given.writes = true,
+                },
+                _ => {}
+            }
+        }
+        given
+    }
+}
+
+/// The circuit that a request of this intent uses.
+#[must_use]
+pub const fn circuit_of(intent: Intent) -> Circuit {
+    if intent.is_write() {
+        Circuit::Writes
+    } else {
+        Circuit::Reads
+    }
+}

@@ -1,0 +1,325 @@
+//! What became of a send, and how an operation ends (R4 to R6, V1, V2, T1, T4).
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::fault::Fault;
+use crate::region::RegionId;
+use crate::retry_settings::Replay;
+use crate::service_state::Tick;
+use crate::trail::{Ending, Send};
+use crate::verdict::{FromCopy, Verdict};
+
+use super::{Context, Failure, Finish, Operation, Past, Return, bit};
+
+/// What to do with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fate {
+    /// Hand it over now. `told` says whether the trail and the region belong to it (E1, R10).
+    Deliver {
+        /// Whether this operation is worth telling: redirected or sent more than once.
+        told: bool,
+    },
+    /// Hold it instead of the one held before, and ask what comes next.
+    Hold,
+    /// Keep it beside the one held, and ask what comes next (R4).
+    Keep,
+    /// Drop it, and ask what comes next.
+    Discard,
+}
+
+/// An answer as the operation sees it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// What it means.
+    pub verdict: Verdict,
+    /// What it means when it comes from a copy.
+    pub from_copy: FromCopy,
+    /// How long the server asks to be left alone.
+    pub told_wait: Option<Duration>,
+}
+
+impl Answer {
+    /// An answer and its meaning.
+    #[must_use]
+    pub const fn new(
+        status: StatusCode,
+        verdict: Verdict,
+        from_copy: FromCopy,
+        told_wait: Option<Duration>,
+    ) -> Self {
+        Self {
+            status,
+            verdict,
+            from_copy,
+            told_wait,
+        }
+    }
+}
+
+impl<X> Operation<X> {
+    /// Whether a final answer of the send under way can be handed over without a word: the
+    /// healthy path. The bucket gets its token back (T4).
+    #[must_use]
+    pub fn delivers_in_silence(&self, context: &Context<'_, X>, verdict: Verdict) -> bool {
+        let silent = self.sends == 1
+            && self.past.is_none()
+            && verdict.is_final()
+            && self.current.region == self.home
+            && self.home == context.state.regions().writer();
+        if silent {
+            self.give_back(context, verdict);
+        }
+        silent
+    }
+
+    /// Tells that the send under way was answered.
+    pub fn answered(
+        &mut self,
+        context: &Context<'_, X>,
+        answer: &Answer,
+        now: Tick,
+        draw: f64,
+    ) -> Fate {
+        if self.delivers_in_silence(context, answer.verdict) {
+            return Fate::Deliver { told: false };
+        }
+        let region = self.current.region;
+        let writer = context.state.regions().writer();
+        let ending = Ending::Answer(answer.status);
+        let told = answer.told_wait.filter(|_| !answer.verdict.is_final());
+        self.record(context, ending, answer.verdict, told, now, draw);
+        if !answer.verdict.is_final() {
+            self.past_mut().holds_answer = true;
+            return Fate::Hold;
+        }
+        let from_copy = if self.intent.is_read() && region != writer {
+            answer.from_copy
+        } else {
+            FromCopy::Usual
+        };
+        if from_copy == FromCopy::MayNotBeRead {
+            context.state.set_aside(region, now);
+        }
+        let writer_may_decide = self
+            .candidates(context.state.regions())
+            .as_slice()
+            .contains(&writer);
+        if from_copy == FromCopy::Usual || !writer_may_decide {
+            self.give_back(context, answer.verdict);
+            return Fate::Deliver { told: true };
+        }
+        let writer_failed = self.has_failed(writer);
+        let past = self.past_mut();
+        past.out |= bit(region);
+        if writer_failed {
+            return Fate::Discard;
+        }
+        past.keeps_answer = true;
+        Fate::Keep
+    }
+
+    /// Tells that the send under way ended without an answer.
+    pub fn faulted(&mut self, context: &Context<'_, X>, fault: Fault, now: Tick, draw: f64) {
+        let region = self.current.region;
+        if fault == Fault::TimedOut {
+            let deadline = self.deadline(context.settings);
+            self.current.cut_by_deadline = deadline.is_some_and(|deadline| now >= deadline);
+        }
+        self.record(context, Ending::Fault(fault), fault.verdict(), None, now, draw);
+        let is_copy = region != context.state.regions().writer();
+        if fault == Fault::Dns && is_copy && self.intent.is_read() {
+            context.state.set_aside(region, now);
+            let candidates = self.candidates(context.state.regions());
+            if candidates.as_slice().len() > 1 {
+                self.past_mut().out |= bit(region);
+            }
+        }
+    }
+
+    /// Tells that the send under way was refused further in, or that nothing was ready to take it:
+    /// nothing has left.
+    pub fn not_sent(&mut self, context: &Context<'_, X>) {
+        let region = self.current.region;
+        self.sends = self.sends.saturating_sub(1);
+        if let Some(bucket) = context.budgets.get(region.index()) {
+            bucket.give_back(self.current.paid);
+        }
+        self.past_mut().out |= bit(region);
+    }
+
+    /// How the operation ends when the service below is not ready for the next send (T7).
+    #[must_use]
+    pub fn finish_unready(&self, context: &Context<'_, X>) -> Finish {
+        match self.finish(context, None) {
+            Finish::Failure(Failure::BreakerOpen { .. }) => Finish::Failure(Failure::Transport),
+            finish => finish,
+        }
+    }
+
+    fn past_mut(&mut self) -> &mut Past {
+        self.past.get_or_insert_default()
+    }
+
+    fn give_back(&self, context: &Context<'_, X>, verdict: Verdict) {
+        if verdict == Verdict::Answered {
+            if let Some(bucket) = context.budgets.get(self.current.region.index()) {
+                bucket.give_back(self.current.paid.max(1));
+            }
+        }
+    }
+
+    fn record(
+        &mut self,
+        context: &Context<'_, X>,
+        ending: Ending,
+        verdict: Verdict,
+        told: Option<Duration>,
+        now: Tick,
+        draw: f64,
+    ) {
+        self.set_sent_at(now);
+        let started = self.started.unwrap_or(now);
+        let at = self.current.at.unwrap_or(now);
+        let send = Send {
+            region: self.current.region,
+            kind: self.current.kind,
+            probe: self.current.probe,
+            waited: self.current.waited,
+            at: at.since(started),
+            took: now.since(at),
+            ending,
+            verdict,
+        };
+        let past = self.past.get_or_insert_default();
+        past.trail.push(send);
+        if verdict.is_final() {
+            return;
+        }
+        if let Some(told) = told {
+            context.state.rest(send.region, now + told);
+        }
+        past.note_return(context, send.region, told, now, draw);
+    }
+
+    pub(super) fn has_failed(&self, region: RegionId) -> bool {
+        self.past.as_ref().is_some_and(|past| {
+            past.trail
+                .to_region(region)
+                .any(|send| !send.verdict.is_final())
+        })
+    }
+
+    /// Whether the rule lets a write go out once more (V1). Reads may always.
+    fn may_repeat(&self, context: &Context<'_, X>) -> bool {
+        let last = self.past.as_ref().and_then(|past| past.trail.sends().last());
+        self.intent.is_harmless_to_repeat()
+            || self.replayable
+            || context.settings.get_replay() == Replay::All
+            || last.is_none_or(|send| send.verdict.surely_not_applied())
+    }
+
+    /// Whether V1 ends the operation here.
+    pub(super) fn is_ended_by_its_last_send(&self, context: &Context<'_, X>) -> bool {
+        !self.may_repeat(context)
+    }
+
+    /// Whether 404, 409 or 412 may be the doing of an earlier send of this very write (V2).
+    #[must_use]
+    pub fn is_after_ambiguous(&self, status: StatusCode) -> bool {
+        let suspicious = match status {
+            StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => true,
+            StatusCode::NOT_FOUND => self.is_delete,
+            _ => false,
+        };
+        suspicious
+            && self.intent.is_write()
+            && self
+                .past
+                .as_ref()
+                .is_some_and(|past| past.trail.may_have_been_applied())
+    }
+
+    /// T6: a send was due and the body is gone.
+    pub(super) fn body_is_gone(&self) -> Failure {
+        if self.intent.is_write() && self.any_ambiguous() {
+            Failure::UnknownOutcome
+        } else {
+            Failure::NotReplayable
+        }
+    }
+
+    fn any_ambiguous(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| {
+            past.trail
+                .sends()
+                .iter()
+                .any(|send| send.verdict == Verdict::Ambiguous)
+        })
+    }
+
+    /// How the operation ends when nothing more is sent (R5, V1, T3).
+    pub(super) fn finish(&self, context: &Context<'_, X>, until: Option<Tick>) -> Finish {
+        let Some(past) = self.past.as_ref().filter(|past| !past.trail.sends().is_empty()) else {
+            return Finish::Failure(Failure::BreakerOpen { until });
+        };
+        let sends = past.trail.sends();
+        if self.intent.is_write() {
+            let last_answer = sends
+                .iter()
+                .rposition(|send| matches!(send.ending, Ending::Answer(_)));
+            let later = last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
+            let later_ambiguous = later.iter().any(|send| send.verdict == Verdict::Ambiguous);
+            return match (last_answer, later_ambiguous) {
+                (Some(_), false) => Finish::Answer,
+                _ if self.any_ambiguous() => Finish::Failure(Failure::UnknownOutcome),
+                _ => Finish::Failure(Failure::Transport),
+            };
+        }
+        let writer_failed = self.has_failed(context.state.regions().writer());
+        if past.keeps_answer && !writer_failed {
+            return Finish::Kept;
+        }
+        if past.holds_answer {
+            return Finish::Answer;
+        }
+        let only_cut = sends.len() == 1 && self.current.cut_by_deadline;
+        Finish::Failure(if only_cut {
+            Failure::Deadline
+        } else {
+            Failure::Transport
+        })
+    }
+}
+
+impl Past {
+    /// When the region of a failed send can be returned to (T1).
+    fn note_return<X>(
+        &mut self,
+        context: &Context<'_, X>,
+        region: RegionId,
+        told: Option<Duration>,
+        now: Tick,
+        draw: f64,
+    ) {
+        let backoff = &context.settings.backoff;
+        let never = told.is_some_and(|told| told > backoff.max_delay);
+        if let Some(back) = self.returns.iter_mut().find(|back| back.region == region) {
+            back.tries += 1;
+            back.ready = now + backoff.wait(back.tries, told, draw);
+            back.never |= never;
+            return;
+        }
+        self.returns.push(Return {
+            region,
+            ready: now + backoff.wait(1, told, draw),
+            never,
+            tries: 1,
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! What the caller says of one request.
+
+use crate::region::{LocationMode, RegionId, Regions};
+
+/// The region that a request is pinned to (R10).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Pin {
+    /// The region that takes the writes.
+    Primary,
+    /// The first copy.
+    Secondary,
+    /// The region of this name.
+    Region(String),
+}
+
+impl Pin {
+    /// The region that is meant, if the service has it.
+    #[must_use]
+    pub fn region(&self, regions: &Regions) -> Option<RegionId> {
+        match self {
+            Self::Primary => Some(regions.writer()),
+            Self::Secondary => regions.copies().next(),
+            Self::Region(name) => regions.by_name(name),
+        }
+    }
+}
+
+/// What the caller says of one request: put it into the request's extensions.
+///
+/// ```
+/// use http::Request;
+/// use tower_geo_policy::operation::{Pin, RequestOptions};
+///
+/// // The second page of a listing belongs to the region that gave the first one.
+/// let request = Request::get("https://contoso.blob.core.windows.net/c?comp=list&marker=2!72")
+///     .extension(RequestOptions::new().pin(Pin::Secondary))
+///     .body(())?;
+/// # Ok::<(), http::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct RequestOptions {
+    location_mode: Option<LocationMode>,
+    pin: Option<Pin>,
+    replayable: bool,
+}
+
+impl RequestOptions {
+    /// Nothing said.
+    pub const fn new() -> Self {
+        Self {
+            location_mode: None,
+            pin: None,
+            replayable: false,
+        }
+    }
+
+    /// Where this read may go, instead of the service's own mode (R2). Writes ignore it.
+    pub const fn location_mode(mut self, mode: LocationMode) -> Self {
+        self.location_mode = Some(mode);
+        self
+    }
+
+    /// The one region that may answer this request (R10). For continuation markers, which belong
+    /// to the region that issued them.
+    pub fn pin(mut self, pin: Pin) -> Self {
+        self.pin = Some(pin);
+        self
+    }
+
+    /// That this write gives the same result when it arrives twice (V1).
+    pub const fn replayable(mut self) -> Self {
+        self.replayable = true;
+        self
+    }
+
+    /// See [`Self::location_mode`].
+    #[must_use]
+    pub const fn get_location_mode(&self) -> Option<LocationMode> {
+        self.location_mode
+    }
+
+    /// See [`Self::pin`].
+    #[must_use]
+    pub const fn get_pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
+    }
+
+    /// See [`Self::replayable`].
+    #[must_use]
+    pub const fn is_replayable(&self) -> bool {
+        self.replayable
+    }
+}

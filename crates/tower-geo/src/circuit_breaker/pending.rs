@@ -1,0 +1,68 @@
+use tower_geo_policy::service_state::{Outcome, Sent, Tick};
+use tower_geo_policy::verdict::Verdict;
+
+use crate::error::Error;
+use crate::runtime::{self, State};
+use crate::scope;
+
+/// A send whose outcome is not known yet. Dropped before, it counts as dropped by its caller.
+pub(crate) struct Pending {
+    state: State,
+    sent: Option<Sent>,
+}
+
+impl Pending {
+    pub(crate) const fn new(state: State, sent: Option<Sent>) -> Self {
+        Self { state, sent }
+    }
+
+    /// Settles the outcome, once: what comes later is ignored.
+    pub(crate) fn settle(&mut self, verdict: Verdict) {
+        if self.sent.is_some() {
+            let now = self.state.tick(runtime::now());
+            self.settle_at(verdict, now);
+        }
+    }
+
+    /// The same for whoever knows the time.
+    pub(crate) fn settle_at(&mut self, verdict: Verdict, now: Tick) {
+        if let Some(sent) = self.sent.take() {
+            let outcome = Outcome::Judged(verdict.evidence());
+            self.state
+                .send_settled(sent, outcome, now, &self.state.extra().random);
+        }
+    }
+
+    /// Nothing has left: the slot is given back, and nothing is counted.
+    pub(crate) fn not_sent(&mut self, now: Tick) {
+        if let Some(sent) = self.sent.take() {
+            self.state
+                .send_settled(sent, Outcome::NotSent, now, &self.state.extra().random);
+        }
+    }
+
+    /// The error of an answer, or the rest of one, that did not come in time.
+    pub(crate) fn timed_out(&self, message: &'static str) -> Error {
+        Error::timed_out(&self.state, message)
+    }
+
+    pub(crate) const fn state(&self) -> &State {
+        &self.state
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let Some(sent) = self.sent.take() else {
+            return;
+        };
+        let outcome = if scope::is_time_out(self.state.id()) {
+            Outcome::Judged(Verdict::Ambiguous.evidence())
+        } else {
+            Outcome::Dropped
+        };
+        let now = self.state.tick(runtime::now());
+        self.state
+            .send_settled(sent, outcome, now, &self.state.extra().random);
+    }
+}

@@ -1,0 +1,26 @@
+//! What a driver keeps of an operation that did not go well at once.
+
+use tower_geo_policy::region::RegionId;
+
+use crate::error::BoxError;
+
+/// The answers and errors that an operation may have to end with.
+#[derive(Debug)]
+pub(super) struct Kept<R> {
+    /// The last answer of a region that had the right to give it (R5).
+    pub(super) held: Option<(RegionId, R)>,
+    /// The answer of a copy in case that the writer cannot be asked (R4).
+    pub(super) of_copy: Option<(RegionId, R)>,
+    /// The client's last error.
+    pub(super) error: Option<BoxError>,
+}
+
+impl<R> Default for Kept<R> {
+    fn default() -> Self {
+        Self {
+            held: None,
+            of_copy: None,
+            error: None,
+        }
+    }
+}

@@ -1,0 +1,529 @@
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Method, Request, Response};
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+use tower_geo_policy::fault::Fault;
+use tower_geo_policy::operation::{
+    Again, Answer, Failure, Fate, Finish, Operation, Plan, Reach, Step,
+};
+use tower_geo_policy::region::RegionId;
+use tower_geo_policy::retry_after;
+use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::trail::Trail;
+use tower_geo_policy::verdict::Verdict;
+use tower_service::Service;
+
+use super::answer::Kept;
+use super::start::{CLIENT_REQUEST_ID, keep_for_later};
+use super::{copy_request, signature_limit};
+use crate::body::{BodyPolicy, Upload};
+use crate::error::{BoxError, Error, RequestLine};
+use crate::handoff::Handoff;
+use crate::redirect::redirect;
+use crate::runtime::{self, Runtime, State};
+use crate::scope::{self, Rank};
+use crate::served::Served;
+
+pin_project! {
+    /// An operation under way: the inside of the response futures of Retry and GeoRedirect.
+    pub(crate) struct Drive<S, P, B>
+    where
+        S: Service<Request<P::Body>>,
+        P: BodyPolicy<B>,
+    {
+        #[pin]
+        phase: Phase<S::Future>,
+        #[pin]
+        timer: Option<Sleep>,
+        driver: Driver<S, P, S::Response, P::Body>,
+        body: PhantomData<fn(B)>,
+    }
+}
+
+pin_project! {
+    #[project = PhaseProj]
+    enum Phase<F> {
+        // Asks the operation what comes next.
+        Deciding,
+        // A send is planned; the service has to be ready for it (T7).
+        Readying { plan: Option<Plan<Runtime>> },
+        // A send is under way.
+        Sending { #[pin] future: F },
+        // Nothing may be sent before the timer ends.
+        Waiting,
+        // The end was handed over.
+        Done,
+    }
+}
+
+/// All but the futures.
+struct Driver<S, P, R, PB> {
+    service: S,
+    /// Whether the service is ready for a call.
+    is_ready: bool,
+    /// Whether the timer is set for the send under way.
+    is_armed: bool,
+    policy: P,
+    state: State,
+    rank: Rank,
+    reach: Reach,
+    method: Method,
+    home: RegionId,
+    operation: Operation<Runtime>,
+    /// What is sent next; once it is sent, the copy that was kept.
+    request: Option<Request<PB>>,
+    /// What was handed to a redirect below with the send under way.
+    handoff: Option<Handoff>,
+    kept: Option<Box<Kept<R>>>,
+}
+
+/// What a layer gives its driver.
+pub(crate) struct Setting<S, P> {
+    /// Ready for one call.
+    pub(crate) service: S,
+    pub(crate) policy: P,
+    pub(crate) state: State,
+    pub(crate) rank: Rank,
+    pub(crate) reach: Reach,
+}
+
+impl<S, P, B> Drive<S, P, B>
+where
+    S: Service<Request<P::Body>>,
+    P: BodyPolicy<B>,
+{
+    /// The healthy path: the request is sent as it is, now.
+    pub(crate) fn home(
+        mut setting: Setting<S, P>,
+        operation: Operation<Runtime>,
+        request: Request<P::Body>,
+    ) -> Self {
+        let copy = keep_for_later(
+            &setting.state,
+            setting.reach,
+            &setting.policy,
+            &operation,
+            &request,
+        );
+        let method = request.method().clone();
+        let future = {
+            let _scope = scope::enter(setting.state.id(), setting.rank);
+            setting.service.call(request)
+        };
+        Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
+    }
+
+    /// Something is unusual: the operation decides before the first send.
+    pub(crate) fn decide(
+        setting: Setting<S, P>,
+        operation: Operation<Runtime>,
+        request: Request<P::Body>,
+    ) -> Self {
+        let method = request.method().clone();
+        Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
+    }
+
+    fn new(
+        setting: Setting<S, P>,
+        operation: Operation<Runtime>,
+        method: Method,
+        request: Option<Request<P::Body>>,
+        phase: Phase<S::Future>,
+        is_ready: bool,
+    ) -> Self {
+        let home = operation.region();
+        Self {
+            phase,
+            timer: None,
+            driver: Driver {
+                service: setting.service,
+                is_ready,
+                is_armed: false,
+                policy: setting.policy,
+                state: setting.state,
+                rank: setting.rank,
+                reach: setting.reach,
+                method,
+                home,
+                operation,
+                request,
+                handoff: None,
+                kept: None,
+            },
+            body: PhantomData,
+        }
+    }
+}
+
+impl<S, P, B> fmt::Debug for Drive<S, P, B>
+where
+    S: Service<Request<P::Body>>,
+    P: BodyPolicy<B>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.phase {
+            Phase::Deciding => "deciding",
+            Phase::Readying { .. } => "waiting for the service to be ready",
+            Phase::Sending { .. } => "sending",
+            Phase::Waiting => "waiting for the next send",
+            Phase::Done => "done",
+        })
+    }
+}
+
+impl<S, P, B, RB> Future for Drive<S, P, B>
+where
+    S: Service<Request<P::Body>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+    P: BodyPolicy<B>,
+{
+    type Output = Result<Response<RB>, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let driver = this.driver;
+        loop {
+            match this.phase.as_mut().project() {
+                PhaseProj::Sending { future } => {
+                    let polled = {
+                        let _scope = scope::enter(driver.state.id(), driver.rank);
+                        future.poll(cx)
+                    };
+                    let end = match polled {
+                        Poll::Ready(Ok(response)) => driver.answered(response).map(Ok),
+                        Poll::Ready(Err(error)) => driver.failed(error.into()).map(Err),
+                        Poll::Pending => {
+                            ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
+                            let _scope = scope::enter_time_out(driver.state.id());
+                            this.phase.set(Phase::Deciding);
+                            driver.timed_out();
+                            None
+                        }
+                    };
+                    if let Some(end) = end {
+                        this.phase.set(Phase::Done);
+                        return Poll::Ready(end);
+                    }
+                    // From sending to deciding; the send that failed is dropped.
+                    this.phase.set(Phase::Deciding);
+                }
+                PhaseProj::Deciding => match driver.decide::<B>() {
+                    Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
+                    Step::Wait(until) => {
+                        let until = driver.state.instant(until).into();
+                        arm(this.timer.as_mut(), until);
+                        this.phase.set(Phase::Waiting);
+                    }
+                    Step::Finish(finish) => {
+                        this.phase.set(Phase::Done);
+                        return Poll::Ready(driver.finish(finish));
+                    }
+                    // A step that this version does not know ends the operation with what it has.
+                    _ => {
+                        this.phase.set(Phase::Done);
+                        return Poll::Ready(driver.finish(Finish::Failure(Failure::Transport)));
+                    }
+                },
+                PhaseProj::Waiting => {
+                    if let Some(timer) = this.timer.as_mut().as_pin_mut() {
+                        ready!(timer.poll(cx));
+                    }
+                    this.phase.set(Phase::Deciding);
+                }
+                PhaseProj::Readying { plan } => {
+                    if !driver.is_ready {
+                        match driver.service.poll_ready(cx) {
+                            Poll::Ready(Ok(())) => driver.is_ready = true,
+                            Poll::Ready(Err(error)) => {
+                                let end = driver.never_ready(Some(error.into()));
+                                this.phase.set(Phase::Done);
+                                return Poll::Ready(end);
+                            }
+                            Poll::Pending => {
+                                ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
+                                let end = driver.never_ready(None);
+                                this.phase.set(Phase::Done);
+                                return Poll::Ready(end);
+                            }
+                        }
+                    }
+                    let sent = plan.take().and_then(|plan| driver.send::<B>(plan));
+                    match sent {
+                        Some(Ok(future)) => this.phase.set(Phase::Sending { future }),
+                        Some(Err(error)) => {
+                            this.phase.set(Phase::Done);
+                            return Poll::Ready(Err(error));
+                        }
+                        None => this.phase.set(Phase::Deciding),
+                    }
+                }
+                PhaseProj::Done => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Sets the timer, keeping the one that is there.
+fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
+    match timer.as_mut().as_pin_mut() {
+        Some(timer) => timer.reset(until),
+        None => timer.set(Some(tokio::time::sleep_until(until))),
+    }
+}
+
+impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
+    fn now(&self) -> Tick {
+        self.state.tick(runtime::now())
+    }
+
+    fn draw(&self) -> f64 {
+        (self.state.extra().random)()
+    }
+
+    /// `Ready` when the send under way has used up its time.
+    fn poll_limit<B>(
+        &mut self,
+        mut timer: Pin<&mut Option<Sleep>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()>
+    where
+        P: BodyPolicy<B, Body = PB>,
+    {
+        loop {
+            if self.is_armed {
+                match timer.as_mut().as_pin_mut() {
+                    Some(timer) => ready!(timer.poll(cx)),
+                    None => return Poll::Pending,
+                }
+            }
+            let now = self.now();
+            self.operation.set_sent_at(now);
+            let upload = match &self.request {
+                Some(kept) => self.policy.upload(kept),
+                None => Upload::Unwatched,
+            };
+            let settings = &self.state.extra().retry;
+            let body_taken = match upload {
+                Upload::Unwatched => None,
+                // The time-out has not begun (T10). Looked at again when it would have ended.
+                Upload::UnderWay => Some(now),
+                Upload::TakenAt(at) => Some(self.state.tick(at)),
+            };
+            let Some(limit) = self.operation.send_limit(settings, body_taken) else {
+                return Poll::Pending;
+            };
+            if limit <= now {
+                return Poll::Ready(());
+            }
+            arm(timer.as_mut(), self.state.instant(limit).into());
+            self.is_armed = true;
+        }
+    }
+
+    fn decide<B>(&mut self) -> Step<Runtime>
+    where
+        P: BodyPolicy<B, Body = PB>,
+    {
+        let again = match &self.request {
+            Some(request) if self.is_ready || self.policy.is_whole(request) => Again::Possible,
+            _ => Again::BodyGone,
+        };
+        let now = self.now();
+        let random = &self.state.extra().random;
+        self.operation
+            .next(&runtime::context(&self.state), again, now, &mut || random())
+    }
+
+    /// Carries out a planned send. `None`: there is nothing to send any more.
+    fn send<B>(&mut self, plan: Plan<Runtime>) -> Option<Result<S::Future, Error>>
+    where
+        S: Service<Request<PB>, Response = Response<RB>>,
+        P: BodyPolicy<B, Body = PB>,
+    {
+        let mut request = self.request.take()?;
+        self.request = copy_request(&self.policy, &request);
+        let directed = plan.directed.then_some(plan.destination);
+        if let (Rank::Redirect, Some(destination)) = (self.rank, directed) {
+            if let Err(error) = redirect(&self.state, destination, &mut request) {
+                return Some(Err(error));
+            }
+        }
+        let handoff = Handoff::for_plan(&self.state, plan, directed);
+        if let Some(handoff) = &handoff {
+            request.extensions_mut().insert(handoff.clone());
+        }
+        self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
+        self.is_ready = false;
+        self.is_armed = false;
+        let _scope = scope::enter(self.state.id(), self.rank);
+        Some(Ok(self.service.call(request)))
+    }
+
+    /// A retry without a redirect below: the send went where the request said.
+    fn check_carried_out(&mut self) {
+        let stayed = self
+            .handoff
+            .take()
+            .is_some_and(|handoff| !handoff.was_carried_out());
+        if stayed {
+            self.operation.stay_home();
+        }
+    }
+
+    /// Takes an answer; `Some` is the one to hand over.
+    fn answered(&mut self, response: Response<RB>) -> Option<Response<RB>> {
+        let state = &self.state;
+        let provider = state.provider();
+        let (status, headers) = (response.status(), response.headers());
+        let verdict = provider.verdict(self.operation.intent(), status, headers);
+        if self.operation.delivers_in_silence(&runtime::context(state), verdict) {
+            return Some(response);
+        }
+        let wall_clock = &state.extra().wall_clock;
+        let answer = Answer::new(
+            status,
+            verdict,
+            provider.from_copy(status, headers),
+            retry_after::told_wait(headers, || wall_clock()),
+        );
+        self.check_carried_out();
+        let (now, draw) = (self.now(), self.draw());
+        let region = self.operation.region();
+        let fate = self
+            .operation
+            .answered(&runtime::context(&self.state), &answer, now, draw);
+        self.tell(region, status.as_str(), verdict);
+        self.limit_signature(now);
+        match fate {
+            Fate::Deliver { told: false } => return Some(response),
+            Fate::Deliver { .. } => return Some(self.with_served(region, response)),
+            Fate::Hold => self.kept.get_or_insert_default().held = Some((region, response)),
+            Fate::Keep => self.kept.get_or_insert_default().of_copy = Some((region, response)),
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes an error; `Some` is one that ends the operation.
+    fn failed(&mut self, error: BoxError) -> Option<Error> {
+        let error = Error::from_inner(error);
+        if error.kind() == crate::ErrorKind::Config {
+            return Some(error);
+        }
+        self.check_carried_out();
+        let Some(fault) = error.fault(&*self.state.extra().faults) else {
+            self.operation.not_sent(&runtime::context(&self.state));
+            return None;
+        };
+        self.note_fault(fault);
+        self.kept.get_or_insert_default().error = Some(error.into_cause());
+        None
+    }
+
+    fn timed_out(&mut self) {
+        self.check_carried_out();
+        self.note_fault(Fault::TimedOut);
+    }
+
+    fn note_fault(&mut self, fault: Fault) {
+        let (now, draw) = (self.now(), self.draw());
+        let region = self.operation.region();
+        self.operation
+            .faulted(&runtime::context(&self.state), fault, now, draw);
+        self.tell(region, fault.as_str(), fault.verdict());
+        self.limit_signature(now);
+    }
+
+    /// E3: what became of a send that was not simply handed over.
+    fn tell(&self, region: RegionId, ending: &str, verdict: Verdict) {
+        tracing::debug!(
+            service = self.state.name(),
+            region = crate::served::region_name(&self.state, region),
+            attempt = self.operation.sends(),
+            ending,
+            ?verdict,
+            "a send has ended"
+        );
+    }
+
+    fn limit_signature(&mut self, now: Tick) {
+        if self.operation.has_signature_limit() {
+            return;
+        }
+        if let Some(request) = &self.request {
+            let sent_at = self.operation.started().unwrap_or(now);
+            let limit = signature_limit(&self.state, request, sent_at, now);
+            self.operation.set_signature_limit(limit);
+        }
+    }
+
+    /// The end of an operation that found the service below not ready in time: the answer that
+    /// it holds, if there is one (T7).
+    fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
+        let context = runtime::context(&self.state);
+        self.operation.not_sent(&context);
+        let finish = self.operation.finish_unready(&context);
+        if let Some(error) = error {
+            self.kept.get_or_insert_default().error = Some(error);
+        }
+        self.finish(finish)
+    }
+
+    fn finish(&mut self, finish: Finish) -> Result<Response<RB>, Error> {
+        self.remember_failure();
+        let kept = self.kept.take().map(|kept| *kept).unwrap_or_default();
+        let failure = match finish {
+            Finish::Answer | Finish::Kept => {
+                let answer = if finish == Finish::Answer {
+                    kept.held
+                } else {
+                    kept.of_copy
+                };
+                if let Some((region, response)) = answer {
+                    return Ok(self.with_served(region, response));
+                }
+                Failure::Transport
+            }
+            Finish::Failure(failure) => failure,
+            _ => Failure::Transport,
+        };
+        let host = self
+            .state
+            .regions()
+            .get(self.home)
+            .map(|region| region.endpoint().authority().to_string());
+        Err(Error::of_operation(
+            &self.state,
+            failure,
+            RequestLine::new(&self.method, host),
+            self.operation.take_trail(),
+            kept.error,
+            self.now(),
+        ))
+    }
+
+    /// T8: so that a client above which repeats this operation can be told from others.
+    fn remember_failure(&self) {
+        let id = self
+            .request
+            .as_ref()
+            .and_then(|request| request.headers().get(CLIENT_REQUEST_ID));
+        if let Some(id) = id {
+            let failed_ids = &self.state.extra().failed_ids;
+            failed_ids.remember(id.as_bytes(), self.now());
+        }
+    }
+
+    fn with_served(&mut self, region: RegionId, mut response: Response<RB>) -> Response<RB> {
+        let after_ambiguous = self.operation.is_after_ambiguous(response.status());
+        let trail: Trail = self.operation.take_trail();
+        let served = Served::new(self.state.clone(), region, trail, after_ambiguous);
+        response.extensions_mut().insert(served);
+        response
+    }
+}

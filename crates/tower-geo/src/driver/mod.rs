@@ -1,0 +1,49 @@
+//! Carries an [`Operation`] out: the one loop behind Retry and GeoRedirect.
+//!
+//! It asks the operation what comes next, sends, waits, and keeps the answers that may have to be
+//! handed over in the end. All decisions are the operation's.
+
+mod answer;
+mod future;
+mod response_future;
+mod start;
+
+pub(crate) use future::{Drive, Setting};
+pub use response_future::ResponseFuture;
+pub(crate) use start::{Start, start};
+
+use std::time::Duration;
+
+use http::Request;
+use tower_geo_policy::retry_after;
+use tower_geo_policy::service_state::Tick;
+
+use crate::body::BodyPolicy;
+use crate::runtime::State;
+
+/// One copy of a request that may have to be sent again, if its body allows.
+pub(crate) fn copy_request<P, B>(policy: &P, request: &Request<P::Body>) -> Option<Request<P::Body>>
+where
+    P: BodyPolicy<B>,
+{
+    let mut copy = Request::new(policy.keep(request.body())?);
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    *copy.version_mut() = request.version();
+    if !request.extensions().is_empty() {
+        copy.extensions_mut().clone_from(request.extensions());
+    }
+    Some(copy)
+}
+
+/// When the signed bytes of a request are too old to be sent again (T5).
+fn signature_limit<B>(state: &State, request: &Request<B>, sent_at: Tick, now: Tick) -> Tick {
+    let age = request
+        .headers()
+        .get("x-ms-date")
+        .and_then(retry_after::http_date)
+        .and_then(|signed| (state.extra().wall_clock)().duration_since(signed).ok());
+    let signed_at = age.map_or(sent_at, |age| now.before(age));
+    signed_at + Duration::from_secs(5 * 60)
+}

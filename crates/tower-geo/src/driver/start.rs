@@ -1,0 +1,116 @@
+//! How a request begins: untouched, on the healthy path, or with a decision.
+
+use http::{Method, Request};
+use tower_geo_policy::budget;
+use tower_geo_policy::operation::{Operation, Reach, RequestOptions};
+
+use super::copy_request;
+use crate::body::BodyPolicy;
+use crate::error::Error;
+use crate::handoff::Handoff;
+use crate::runtime::{self, Runtime, State};
+use crate::scope::{self, Rank};
+
+/// How a request begins.
+pub(crate) enum Start {
+    /// Not this service's, or neutral: passed on as it is (I3, I8).
+    Pass,
+    /// Driven by this operation; `home` says that the first send goes out as it is.
+    Drive {
+        operation: Operation<Runtime>,
+        home: bool,
+    },
+    /// Refused.
+    Refuse(Error),
+}
+
+
+/// Looks at a request for the layer of that rank.
+pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
+    if let Some(above) = scope::misplaced_above(state.id(), rank) {
+        return Start::Refuse(scope::misplaced(state, rank, above));
+    }
+    let regions = state.regions();
+    let Some(home) = regions.region_of(request.uri()) else {
+        if request.uri().authority().is_none() {
+            return Start::Refuse(Error::config(
+                state,
+                "the request has a relative URI; use an absolute one that names the primary's host",
+            ));
+        }
+        return Start::Pass;
+    };
+    let intent = state
+        .provider()
+        .intent(request.method(), request.uri(), request.headers())
+        .intent;
+    if intent.is_neutral() {
+        return Start::Pass;
+    }
+    let mut operation = Operation::new(intent, home, reach, state.mode());
+    if !request.extensions().is_empty() {
+        if let Some(options) = request.extensions().get::<RequestOptions>() {
+            if let Err(misfit) = operation.set_options(options, regions) {
+                return Start::Refuse(Error::misfit(state, misfit));
+            }
+        }
+        let handoff = Handoff::take(request.extensions_mut(), state);
+        if let Some(slot) = handoff.and_then(|handoff| handoff.take_slot()) {
+            operation.set_slot(slot);
+        }
+    }
+    if request.method() == Method::DELETE {
+        operation.set_is_delete();
+    }
+    if !state.extra().failed_ids.is_empty() {
+        note_repeat(state, request, &mut operation);
+    }
+    let home = operation.go_home(&runtime::context(state));
+    Start::Drive { operation, home }
+}
+
+/// T8: a client above us repeats what has just been given up.
+fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation<Runtime>) {
+    let runtime = state.extra();
+    let now = state.tick(runtime::now());
+    let repeated = request
+        .headers()
+        .get(CLIENT_REQUEST_ID)
+        .is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
+    if !repeated {
+        return;
+    }
+    operation.set_repeats_a_failure();
+    if runtime.first_warning_of_repeats() {
+        tracing::warn!(
+            service = state.name(),
+            price = budget::RETURN,
+            "a client above this stack repeats operations that have just failed here: nested \
+             retries multiply; turn that client's own retries off"
+        );
+    }
+}
+
+pub(super) const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
+
+/// The copy that is kept of a request whose first send goes out as it is.
+pub(super) fn keep_for_later<P, B>(
+    state: &State,
+    reach: Reach,
+    policy: &P,
+    operation: &Operation<Runtime>,
+    request: &Request<P::Body>,
+) -> Option<Request<P::Body>>
+where
+    P: BodyPolicy<B>,
+{
+    let may_follow = match reach {
+        Reach::OnceEach => operation.intent().is_redirectable() && state.regions().len() > 1,
+        _ => state.extra().retry.get_max_retries() > 0,
+    };
+    if may_follow {
+        copy_request(policy, request)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,132 @@
+//! What a transport's error means: was the request surely not processed?
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use tower_geo_policy::fault::Fault;
+
+/// Tells what the error of a client means.
+///
+/// The default, [`StandardFaults`], knows `std::io::Error` and, with the feature `hyper-util`,
+/// the errors of `hyper_util`'s client. Implement this for a client with errors of its own. When
+/// in doubt say [`Fault::Reset`]: a write is then not sent again unless it is harmless.
+pub trait ClassifyFault: fmt::Debug + Send + Sync {
+    /// What went wrong.
+    fn classify(&self, error: &(dyn StdError + 'static)) -> Fault;
+}
+
+/// The faults that can be told from the standard library's errors, and hyper-util's.
+///
+/// | in the error's chain | fault |
+/// |---|---|
+/// | `hyper_util` client error that says *connect* (feature `hyper-util`) | connect, or TLS or DNS if the chain says so |
+/// | `io::Error` of kind connection refused, host or network unreachable, address not available | connect |
+/// | `io::Error` of kind not found, while connecting | DNS |
+/// | `io::Error` of kind timed out | time-out |
+/// | anything else | reset: it may have been processed |
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct StandardFaults;
+
+impl ClassifyFault for StandardFaults {
+    fn classify(&self, error: &(dyn StdError + 'static)) -> Fault {
+        #[cfg(feature = "hyper-util")]
+        if let Some(fault) = hyper_util_fault(error) {
+            return fault;
+        }
+        chain(error)
+            .filter_map(|cause| cause.downcast_ref::<io::Error>())
+            .find_map(io_fault)
+            .unwrap_or(Fault::Reset)
+    }
+}
+
+/// An error and what caused it, and so on.
+fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    // An `io::Error` that wraps another error gives that error's own source as its source, so the
+    // wrapped error has to be asked for.
+    std::iter::successors(Some(error), |&cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .and_then(|wrapper| wrapper.get_ref())
+            .map(|inner| inner as &(dyn StdError + 'static))
+            .or_else(|| cause.source())
+    })
+}
+
+fn io_fault(error: &io::Error) -> Option<Fault> {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::AddrNotAvailable => Some(Fault::Connect),
+        io::ErrorKind::TimedOut => Some(Fault::TimedOut),
+        _ => None,
+    }
+}
+
+#[cfg(feature = "hyper-util")]
+fn hyper_util_fault(error: &(dyn StdError + 'static)) -> Option<Fault> {
+    let client = chain(error)
+        .find_map(|cause| cause.downcast_ref::<hyper_util::client::legacy::Error>())?;
+    if !client.is_connect() {
+        return None;
+    }
+    // hyper-util keeps the error of its resolver private, but names it.
+    let named_dns = chain(client).any(|cause| cause.to_string().starts_with("dns error"));
+    let io_data = chain(client)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::InvalidData);
+    Some(match (named_dns, io_data) {
+        (true, _) => Fault::Dns,
+        // rustls and native-tls both report a failed handshake as invalid data.
+        (false, true) => Fault::Tls,
+        (false, false) => Fault::Connect,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Wrapper(io::Error);
+
+    impl fmt::Display for Wrapper {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("client error")
+        }
+    }
+
+    impl StdError for Wrapper {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    /// Verdict table: only what surely did not leave is *unreachable*.
+    #[test]
+    fn only_errors_of_connecting_are_surely_not_processed() {
+        let cases = [
+            (io::ErrorKind::ConnectionRefused, Fault::Connect),
+            (io::ErrorKind::NetworkUnreachable, Fault::Connect),
+            (io::ErrorKind::ConnectionReset, Fault::Reset),
+            (io::ErrorKind::UnexpectedEof, Fault::Reset),
+            (io::ErrorKind::BrokenPipe, Fault::Reset),
+            (io::ErrorKind::TimedOut, Fault::TimedOut),
+        ];
+        for (kind, fault) in cases {
+            assert_eq!(StandardFaults.classify(&Wrapper(kind.into())), fault, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_cause_is_found_inside_a_wrapping_io_error() {
+        let inner = Wrapper(io::ErrorKind::ConnectionRefused.into());
+        let outer = Wrapper(io::Error::other(inner));
+        assert_eq!(StandardFaults.classify(&outer), Fault::Connect);
+    }
+}

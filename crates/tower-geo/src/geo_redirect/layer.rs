@@ -1,0 +1,65 @@
+use tower_layer::Layer;
+
+use super::GeoRedirect;
+use crate::body::{Buffering, CloneBodies, EmptyBodies, OneSend};
+use crate::service_handle::GeoService;
+
+/// Applies [`GeoRedirect`] to a client. See the [module](super).
+///
+/// `P` says how a body is sent again when no [`RetryLayer`](crate::RetryLayer) above does: see
+/// [`BodyPolicy`](crate::body::BodyPolicy).
+#[derive(Clone, Debug)]
+pub struct GeoRedirectLayer<P = EmptyBodies> {
+    service: GeoService,
+    policy: P,
+}
+
+impl GeoRedirectLayer {
+    /// Directs the sends of this service.
+    #[must_use]
+    pub fn new(service: GeoService) -> Self {
+        service.set_has_redirect();
+        Self {
+            service,
+            policy: EmptyBodies::default(),
+        }
+    }
+}
+
+impl<P> GeoRedirectLayer<P> {
+    /// Sends bodies again by cloning them.
+    #[must_use]
+    pub fn clone_bodies(self) -> GeoRedirectLayer<CloneBodies> {
+        self.body_policy(CloneBodies::default())
+    }
+
+    /// Keeps streaming bodies while they are sent, up to `cap` bytes each (T6).
+    #[must_use]
+    pub fn buffer_bodies(self, cap: usize) -> GeoRedirectLayer<Buffering> {
+        self.body_policy(Buffering::up_to(cap))
+    }
+
+    /// Sends no body by itself: for use below a [`RetryLayer`](crate::RetryLayer), with any type
+    /// of body.
+    #[must_use]
+    pub fn below_retry(self) -> GeoRedirectLayer<OneSend> {
+        self.body_policy(OneSend::default())
+    }
+
+    /// Sends bodies again by this policy.
+    #[must_use]
+    pub fn body_policy<Q>(self, policy: Q) -> GeoRedirectLayer<Q> {
+        GeoRedirectLayer {
+            service: self.service,
+            policy,
+        }
+    }
+}
+
+impl<S, P: Clone> Layer<S> for GeoRedirectLayer<P> {
+    type Service = GeoRedirect<S, P>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        GeoRedirect::new(inner, self.service.state(), self.policy.clone())
+    }
+}

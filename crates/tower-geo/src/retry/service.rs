@@ -1,0 +1,94 @@
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use tower_geo_policy::operation::Reach;
+use tower_service::Service;
+
+use super::ResponseFuture;
+use crate::body::BodyPolicy;
+use crate::driver::{Drive, Setting, Start, start};
+use crate::error::{BoxError, Error};
+use crate::runtime::State;
+use crate::scope::{self, Rank};
+
+/// Repeats sends. See the [module](super).
+#[derive(Clone, Debug)]
+pub struct Retry<S, P> {
+    inner: S,
+    state: State,
+    policy: P,
+}
+
+impl<S, P> Retry<S, P> {
+    pub(crate) const fn new(inner: S, state: State, policy: P) -> Self {
+        Self {
+            inner,
+            state,
+            policy,
+        }
+    }
+
+    /// The service below.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The service below.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The service below.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, P, B, RB> Service<Request<B>> for Retry<S, P>
+where
+    S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    P: BodyPolicy<B>,
+{
+    type Response = Response<RB>;
+    type Error = Error;
+    type Future = ResponseFuture<S, P, B>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner
+            .poll_ready(cx)
+            .map_err(|error| Error::from_inner(error.into()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let reach = if self.state.extra().has_redirect() {
+            Reach::Everywhere
+        } else {
+            Reach::Home
+        };
+        let started = start(&self.state, Rank::Retry, reach, &mut request);
+        let request = request.map(|body| self.policy.prepare(body));
+        let (operation, home) = match started {
+            Start::Pass => {
+                let _scope = scope::enter(self.state.id(), Rank::Retry);
+                return ResponseFuture::passing(self.inner.call(request));
+            }
+            Start::Refuse(error) => return ResponseFuture::refused(error),
+            Start::Drive { operation, home } => (operation, home),
+        };
+        // The readied service is moved into the call and a clone is left, which is not ready.
+        let clone = self.inner.clone();
+        let setting = Setting {
+            service: std::mem::replace(&mut self.inner, clone),
+            policy: self.policy.clone(),
+            state: self.state.clone(),
+            rank: Rank::Retry,
+            reach,
+        };
+        ResponseFuture::driving(if home {
+            Drive::home(setting, operation, request)
+        } else {
+            Drive::decide(setting, operation, request)
+        })
+    }
+}

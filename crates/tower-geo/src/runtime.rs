@@ -1,0 +1,108 @@
+//! What the layers need beside the shared state: clocks, chance, and the settings of retrying.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime};
+
+use tower_geo_policy::budget::Budget;
+use tower_geo_policy::config_error::ConfigError;
+use tower_geo_policy::operation::{Advice, Context};
+use tower_geo_policy::repeats::FailedIds;
+use tower_geo_policy::retry_settings::RetrySettings;
+use tower_geo_policy::service_state::ServiceState;
+
+use crate::faults::ClassifyFault;
+
+/// The shared state of a service as the layers hold it.
+pub(crate) type State = ServiceState<Runtime>;
+
+/// The time on the wall, for headers that carry dates.
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+/// A number from `0.0..1.0`.
+pub(crate) type Random = Arc<dyn Fn() -> f64 + Send + Sync>;
+
+pub(crate) struct Runtime {
+    pub(crate) retry: RetrySettings,
+    pub(crate) budgets: Box<[Budget]>,
+    pub(crate) failed_ids: FailedIds,
+    pub(crate) advice: Option<Arc<dyn Advice>>,
+    pub(crate) faults: Arc<dyn ClassifyFault>,
+    pub(crate) wall_clock: WallClock,
+    pub(crate) random: Random,
+    /// Why the service has no copy, for the error of a request that needs one.
+    pub(crate) no_copy: Option<ConfigError>,
+    /// Whether a redirect was built for this service, so that a retry above it may roam.
+    has_redirect: AtomicBool,
+    warned_of_repeats: AtomicBool,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("retry", &self.retry)
+            .field("budgets", &self.budgets)
+            .field("advice", &self.advice)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    pub(crate) fn new(
+        retry: RetrySettings,
+        regions: usize,
+        faults: Arc<dyn ClassifyFault>,
+        advice: Option<Arc<dyn Advice>>,
+        wall_clock: WallClock,
+        random: Random,
+        no_copy: Option<ConfigError>,
+    ) -> Self {
+        let budgets = retry
+            .get_budget()
+            .map_or_else(Box::default, |capacity| {
+                (0..regions).map(|_| Budget::new(capacity)).collect()
+            });
+        Self {
+            retry,
+            budgets,
+            failed_ids: FailedIds::default(),
+            advice,
+            faults,
+            wall_clock,
+            random,
+            no_copy,
+            has_redirect: AtomicBool::new(false),
+            warned_of_repeats: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn set_has_redirect(&self) {
+        self.has_redirect.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_redirect(&self) -> bool {
+        self.has_redirect.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody has been warned yet of a client that repeats what we gave up (T8).
+    pub(crate) fn first_warning_of_repeats(&self) -> bool {
+        !self.warned_of_repeats.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// What an operation needs to know of its service.
+pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
+    let runtime = state.extra();
+    Context {
+        state,
+        settings: &runtime.retry,
+        budgets: &runtime.budgets,
+        advice: runtime.advice.as_deref(),
+    }
+}
+
+/// Tokio's clock, which tests can pause.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
