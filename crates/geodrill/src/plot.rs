@@ -21,9 +21,9 @@ use crate::timeline::Bucket;
 /// Buckets in a picture: more than the eye can tell apart says nothing.
 const BUCKETS: usize = 160;
 const WIDTH: u32 = 960;
-const HEADER: u32 = 62;
+const HEADER: u32 = 66;
 const TITLE: u32 = 30;
-const PANEL: u32 = 86;
+const PANEL: u32 = 92;
 const TRACK: u32 = 20;
 const AXIS: u32 = 30;
 const LEFT: u32 = 130;
@@ -96,7 +96,7 @@ fn paint(
     let line = format!(
         "{} operations in {}: {} succeeded, {} failed, {} refused, {} cancelled; {} sends per operation",
         summary.operations,
-        Millis(report.end_ms),
+        Millis(report.end_ms).rough(),
         summary.succeeded,
         summary.failed,
         summary.refused,
@@ -194,7 +194,7 @@ impl Block<'_> {
             &format!("sends per {}", Millis(self.width_ms)),
         )?;
         let mut chart = ChartBuilder::on(area)
-            .margin_top(6)
+            .margin_top(14)
             .margin_right(RIGHT)
             .set_label_area_size(plotters::prelude::LabelAreaPosition::Left, LEFT)
             .build_cartesian_2d(0..self.end, 0..most.max(1))?;
@@ -227,7 +227,7 @@ impl Block<'_> {
             .max()
             .unwrap_or(0);
         let mut chart = ChartBuilder::on(area)
-            .margin_top(6)
+            .margin_top(14)
             .margin_right(RIGHT)
             .set_label_area_size(plotters::prelude::LabelAreaPosition::Left, LEFT)
             .build_cartesian_2d(0..self.end, 0..most.max(1))?;
@@ -239,7 +239,7 @@ impl Block<'_> {
             Some((from, from + self.width_ms, mean, bucket.latency_max))
         });
         let means = shapes.clone().map(|(from, until, mean, _)| {
-            Rectangle::new([(from, 0), (until, mean)], LINE.filled())
+            Rectangle::new([(from, 0), (until, mean)], LINE.mix(0.35).filled())
         });
         chart.draw_series(means)?;
         let longest = shapes.map(|(from, until, _, longest)| {
@@ -280,8 +280,8 @@ impl Block<'_> {
 
     /// What a panel shows, at its left.
     fn label(&self, area: &Area<'_>, name: &str, unit: &str) -> Result<(), Failed> {
-        write_at(area, name, (20, 26), &text(12, &INK))?;
-        write_at(area, unit, (20, 44), &text(10, &FAINT))
+        write_at(area, name, (20, 32), &text(12, &INK))?;
+        write_at(area, unit, (20, 50), &text(10, &FAINT))
     }
 
     fn track(&self, area: &Area<'_>, track: &Track) -> Result<(), Failed> {
@@ -308,7 +308,7 @@ impl Block<'_> {
         while at <= self.end {
             let x = self.x(at);
             area.draw(&PathElement::new([(x, 0), (x, 5)], FAINT.stroke_width(1)))?;
-            write_at(area, &Millis(at).to_string(), (x - 8, 8), &text(11, &FAINT))?;
+            write_at(area, &Millis(at).rough(), (x - 8, 8), &text(11, &FAINT))?;
             at += step;
         }
         Ok(())

@@ -51,7 +51,7 @@ fn heading(out: &mut String, report: &Report) -> fmt::Result {
         out,
         "{BOLD}{name}{BOLD:#}\n{DIM}{} operations in {} of virtual time, seed {}{DIM:#}\n",
         report.seen.counts.operations,
-        Millis(report.end_ms),
+        Millis(report.end_ms).rough(),
         report.seed
     )
 }
@@ -160,7 +160,7 @@ fn axis(width_ms: u64, columns: usize) -> String {
     (0..columns)
         .step_by(EVERY)
         .map(|column| {
-            let mark = format!("{}", Millis(column as u64 * width_ms));
+            let mark = Millis(column as u64 * width_ms).rough();
             // A mark that is longer than its place would shift those behind it.
             format!(
                 "{:<EVERY$}",

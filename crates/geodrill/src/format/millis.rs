@@ -17,6 +17,21 @@ impl Millis {
         Duration::from_millis(self.0)
     }
 
+    /// For a person: at most two units, and no more digits than help.
+    pub(crate) fn rough(self) -> String {
+        let (seconds, ms) = (self.0 / 1_000, self.0 % 1_000);
+        let (minutes, hours) = (seconds / 60, seconds / 3_600);
+        match (hours, minutes, seconds) {
+            (0, 0, 0) if ms > 0 => format!("{ms}ms"),
+            (0, 0, _) if ms >= 100 => format!("{seconds}.{}s", ms / 100),
+            (0, 0, _) => format!("{seconds}s"),
+            (0, ..) if seconds % 60 == 0 => format!("{minutes}m"),
+            (0, ..) => format!("{minutes}m{:02}s", seconds % 60),
+            _ if minutes % 60 == 0 => format!("{hours}h"),
+            _ => format!("{hours}h{:02}m", minutes % 60),
+        }
+    }
+
     /// Reads a duration; the error says what one looks like.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -97,6 +112,22 @@ mod tests {
             assert_eq!(Millis(ms).to_string(), text);
         }
         assert_eq!(Millis(59_950).to_string(), "59950ms");
+    }
+
+    #[test]
+    fn people_get_two_units_at_most() {
+        for (ms, text) in [
+            (0, "0s"),
+            (820, "820ms"),
+            (12_540, "12.5s"),
+            (60_000, "1m"),
+            (179_920, "2m59s"),
+            (90_000, "1m30s"),
+            (7_500_000, "2h05m"),
+            (7_200_000, "2h"),
+        ] {
+            assert_eq!(Millis(ms).rough(), text);
+        }
     }
 
     #[test]
