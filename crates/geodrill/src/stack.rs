@@ -57,12 +57,13 @@ impl Services {
         let mut stacks = Vec::new();
         for (index, service) in drill.services.iter().enumerate() {
             let (names, first): (Vec<String>, String) = match &service.kind {
-                ServiceKind::AzureStorage { endpoint, .. } => {
-                    (vec!["primary".into(), "secondary".into()], endpoint.clone())
-                }
+                ServiceKind::AzureStorage { endpoint, .. } => (
+                    vec!["primary".into(), "secondary".into()],
+                    endpoint.to_string(),
+                ),
                 ServiceKind::Static { regions } => (
                     regions.iter().map(|region| region.name.clone()).collect(),
-                    regions[0].endpoint.clone(),
+                    regions[0].endpoint.to_string(),
                 ),
             };
             let base: Uri = first

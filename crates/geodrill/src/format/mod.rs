@@ -17,6 +17,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
+use tower_geo_policy::region::Endpoint;
 
 pub(crate) use millis::Millis;
 pub use tree::Syntax;
@@ -80,12 +81,6 @@ pub(crate) enum Mode {
     SecondaryThenPrimary,
 }
 
-impl Mode {
-    pub(crate) const fn needs_secondary(self) -> bool {
-        !matches!(self, Self::PrimaryOnly)
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Jitter {
@@ -118,7 +113,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) enum ServiceKind {
     AzureStorage {
-        endpoint: String,
+        endpoint: Endpoint,
         secondary: Secondary,
     },
     Static {
@@ -130,14 +125,14 @@ pub(crate) enum ServiceKind {
 pub(crate) enum Secondary {
     /// By R11, when something needs it.
     Derive,
-    At(String),
+    At(Endpoint),
     None,
 }
 
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) name: String,
-    pub(crate) endpoint: String,
+    pub(crate) endpoint: Endpoint,
     pub(crate) writable: bool,
 }
 

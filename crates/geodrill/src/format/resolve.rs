@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use indexmap::IndexMap;
+use tower_geo_policy::region::Endpoint;
 
 use super::maybe::Maybe;
 use super::{
@@ -124,14 +125,15 @@ fn service(
             let only_static = "only for the provider static";
             demand(raw.regions.is_none(), path, "regions", only_static)?;
             ServiceKind::AzureStorage {
-                endpoint: raw
-                    .endpoint
-                    .ok_or_else(|| inside(path, "endpoint", "missing"))?,
+                endpoint: match raw.endpoint {
+                    Some(url) => endpoint(&url, path, "endpoint")?,
+                    None => return Err(inside(path, "endpoint", "missing")),
+                },
                 secondary: match raw.secondary {
                     Maybe::Absent => Secondary::Derive,
                     Maybe::Off => Secondary::None,
                     Maybe::On(text) if text == "derive" => Secondary::Derive,
-                    Maybe::On(url) => Secondary::At(url),
+                    Maybe::On(url) => Secondary::At(endpoint(&url, path, "secondary")?),
                 },
             }
         }
@@ -144,15 +146,7 @@ fn service(
                 .ok_or_else(|| inside(path, "regions", "missing"))?;
             demand(!regions.is_empty(), path, "regions", "at least one")?;
             ServiceKind::Static {
-                regions: regions
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, region)| Region {
-                        name: region.name,
-                        endpoint: region.endpoint,
-                        writable: region.writable.unwrap_or(index == 0),
-                    })
-                    .collect(),
+                regions: each(regions, &format!("{path}.regions"), region)?,
             }
         }
     };
@@ -188,6 +182,19 @@ fn service(
         retry,
         breaker,
         read_only_while_open: raw.read_only != Some(raw::ReadOnly::Manual),
+    })
+}
+
+fn endpoint(url: &str, path: &str, key: &str) -> Checked<Endpoint> {
+    Endpoint::parse(url).map_err(|error| inside(path, key, error.to_string()))
+}
+
+fn region(raw: raw::Region, path: &str) -> Checked<Region> {
+    Ok(Region {
+        endpoint: endpoint(&raw.endpoint, path, "endpoint")?,
+        // The first region of the list is the writer, unless regions say so themselves.
+        writable: raw.writable.unwrap_or_else(|| path.ends_with("[0]")),
+        name: raw.name,
     })
 }
 
