@@ -314,14 +314,14 @@ async fn operation(
     let outcome = match head {
         Err(_) => Outcome::Cancelled,
         Ok(Err(refusal)) => {
-            sends.lock().tell(&refusal.kinds);
+            sends.lock().tell(&refusal.trail);
             Outcome::Error {
                 kind: refusal.kind,
                 message: refusal.message,
             }
         }
         Ok(Ok(head)) => {
-            sends.lock().tell(&head.kinds);
+            sends.lock().tell(&head.trail);
             freshness = head.freshness;
             let answer = read(stage, head, &sends, leaves).await;
             if matches!(answer, Outcome::Cancelled) {

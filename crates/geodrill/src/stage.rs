@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::format::Fault;
 use crate::script::Script;
 use crate::timeline::Timeline;
+use crate::transport::Told;
 
 /// The shared part of a drill under way.
 #[derive(Debug)]
@@ -154,10 +155,11 @@ impl Sends {
 }
 
 impl Ongoing {
-    /// Takes over why each send was made, where the layers say so.
-    pub(crate) fn tell(&mut self, kinds: &[SendKind]) {
-        for (send, kind) in self.list.iter_mut().zip(kinds) {
-            send.kind = Some(*kind);
+    /// Takes over what the trail says of each send.
+    pub(crate) fn tell(&mut self, trail: &[Told]) {
+        for (send, told) in self.list.iter_mut().zip(trail) {
+            send.kind = told.kind;
+            send.probe = told.probe;
         }
     }
 

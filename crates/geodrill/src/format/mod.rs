@@ -158,7 +158,7 @@ pub(crate) struct Breaker {
     pub(crate) slow: Option<Slow>,
     pub(crate) open_for: Duration,
     pub(crate) max_open_for: Duration,
-    pub(crate) open_for_calls: Option<u64>,
+    pub(crate) open_for_calls: Option<u32>,
     pub(crate) suspect_after: Duration,
     pub(crate) jitter: Jitter,
     pub(crate) probes: u32,

@@ -181,7 +181,7 @@ pub(super) struct Breaker {
     #[serde(default, deserialize_with = "given")]
     pub(super) max_open_for: Option<Millis>,
     #[serde(default)]
-    pub(super) open_for_calls: Maybe<u64>,
+    pub(super) open_for_calls: Maybe<u32>,
     #[serde(default, deserialize_with = "given")]
     pub(super) suspect_after: Option<Millis>,
     #[serde(default, deserialize_with = "given")]
