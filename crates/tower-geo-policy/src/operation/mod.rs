@@ -480,7 +480,7 @@ impl Operation {
 
     /// Tells the circuits that this operation would have used and found open, once (B4).
     fn note_looked<X>(&mut self, context: &Context<'_, X>, chosen: Option<RegionId>, now: Tick) {
-        if std::mem::replace(&mut self.has_looked, true) {
+        if self.sends > 0 || std::mem::replace(&mut self.has_looked, true) {
             return;
         }
         let candidates = self.candidates(context.state.regions());
