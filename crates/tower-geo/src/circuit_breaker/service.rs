@@ -42,6 +42,7 @@ impl<S> CircuitBreaker<S> {
     }
 
     /// What the outcome of this request is to be held against, or why it is not sent.
+    #[inline]
     fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
         let state = &self.state;
         if let Some(above) = scope::misplaced_above(service_id(state), Rank::Breaker) {
@@ -103,12 +104,14 @@ where
     type Error = Error;
     type Future = ResponseFuture<S::Future>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner
             .poll_ready(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.admit(&mut request) {
             Ok(watch) => {

@@ -97,6 +97,7 @@ where
     P: BodyPolicy<B>,
 {
     /// The healthy path: the request is sent as it is, now.
+    #[inline]
     pub(crate) fn home(
         mut setting: Setting<S, P>,
         operation: Operation,
@@ -118,6 +119,7 @@ where
     }
 
     /// Something is unusual: the operation decides before the first send.
+    #[inline]
     pub(crate) fn decide(
         setting: Setting<S, P>,
         operation: Operation,
@@ -127,6 +129,7 @@ where
         Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
     }
 
+    #[inline]
     fn new(
         setting: Setting<S, P>,
         operation: Operation,
@@ -182,6 +185,7 @@ where
 {
     type Output = Result<Response<RB>, Error>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let driver = this.driver;

@@ -46,18 +46,21 @@ where
     S: Service<Request<P::Body>>,
     P: BodyPolicy<B>,
 {
+    #[inline]
     pub(crate) const fn passing(future: S::Future) -> Self {
         Self {
             kind: Kind::Passing { future },
         }
     }
 
+    #[inline]
     pub(crate) const fn driving(drive: Drive<S, P, B>) -> Self {
         Self {
             kind: Kind::Driving { drive },
         }
     }
 
+    #[inline]
     pub(crate) const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
@@ -87,6 +90,7 @@ where
 {
     type Output = Result<Response<RB>, Error>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().kind.project() {
             KindProj::Driving { drive } => drive.poll(cx),

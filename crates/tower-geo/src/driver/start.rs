@@ -26,6 +26,7 @@ pub(crate) enum Start {
 
 
 /// Looks at a request for the layer of that rank.
+#[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
     if let Some(above) = scope::misplaced_above(service_id(state), rank) {
         return Start::Refuse(scope::misplaced(state, rank, above));
@@ -94,6 +95,7 @@ fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation
 pub(super) const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
 
 /// The copy that is kept of a request whose first send goes out as it is.
+#[inline]
 pub(super) fn keep_for_later<P, B>(
     state: &State,
     reach: Reach,

@@ -5,11 +5,11 @@ use tower_geo_policy::operation::Reach;
 use tower_service::Service;
 
 use super::ResponseFuture;
+use super::follow::carry_out;
 use crate::body::BodyPolicy;
 use crate::driver::{Drive, Setting, Start, start};
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
-use crate::redirect::redirect;
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
 
@@ -58,11 +58,7 @@ impl<S, P> GeoRedirect<S, P> {
         if !handoff.is_from_driver() {
             return None;
         }
-        let Some(destination) = handoff.destination() else {
-            return Some(Ok(()));
-        };
-        handoff.set_carried_out();
-        Some(redirect(&self.state, destination, request))
+        Some(carry_out(&self.state, request))
     }
 }
 

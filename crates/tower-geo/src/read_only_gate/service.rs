@@ -74,6 +74,7 @@ impl<S, M> ReadOnlyGate<S, M> {
     }
 
     /// Ready at once while read-only, so that refusals need nothing from below (G2).
+    #[inline]
     fn poll_inner<B, E>(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>>
     where
         S: Service<Request<B>, Error = E>,
@@ -151,6 +152,7 @@ where
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let state = &self.state;
         if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {

@@ -54,12 +54,14 @@ where
     type Error = Error;
     type Future = ResponseFuture<S, P, B>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner
             .poll_ready(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let reach = if self.state.extra().has_redirect() {
             Reach::Everywhere
