@@ -31,7 +31,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::{Evidence, FromCopy, Verdict};
 
 #[global_allocator]
-static ALLOCATOR: stats_alloc::StatsAlloc<System> = stats_alloc::INSTRUMENTED_SYSTEM;
+static ALLOCATOR: &stats_alloc::StatsAlloc<System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
 #[derive(Debug)]
 struct Anything;
@@ -100,18 +100,34 @@ fn cloned(state: &ServiceState) {
     drop(black_box(state.clone()));
 }
 
-const CASES: [&str; 8] = [
-    "nothing",
-    "reads",
-    "writes",
-    "instants",
-    "no-rate",
-    "open-read",
-    "open-write",
-    "clone",
+/// One call; the instants are the same times as the ticks.
+type Call = fn(&ServiceState, [Tick; 2], [Instant; 2]);
+
+const CASES: [(&str, Call); 8] = [
+    ("nothing", |_, ticks, _| {
+        black_box(ticks);
+    }),
+    ("reads", |s, [now, then], _| {
+        healthy(s, Circuit::Reads, now, then)
+    }),
+    ("no-rate", |s, [now, then], _| {
+        healthy(s, Circuit::Reads, now, then)
+    }),
+    ("writes", |s, [now, then], _| {
+        healthy(s, Circuit::Writes, now, then)
+    }),
+    ("instants", |s, _, [now, then]| {
+        healthy_from_instants(s, now, then)
+    }),
+    ("open-read", |s, [now, _], _| refused_read(s, now)),
+    ("open-write", |s, [now, _], _| refused_write(s, now)),
+    ("clone", |s, _, _| cloned(s)),
 ];
 
 fn run(case: &str, n: u32) -> Result<(), Box<dyn Error>> {
+    let Some((_, call)) = CASES.iter().find(|(name, _)| *name == case) else {
+        return Err("there is no such case".into());
+    };
     let base = Instant::now();
     let settings = match case {
         "no-rate" => BreakerSettings::new().rate(None),
@@ -122,24 +138,13 @@ fn run(case: &str, n: u32) -> Result<(), Box<dyn Error>> {
     if case.starts_with("open") {
         state.force_open(RegionId::FIRST, Tick::ZERO);
     }
-    let mut now = Tick::ZERO + STEP;
-    let mut instant = base + STEP;
+    let mut ticks = [Tick::ZERO + STEP, Tick::ZERO + STEP + STEP / 2];
+    let mut instants = [base + STEP, base + STEP + STEP / 2];
     let before = ALLOCATOR.stats();
     for _ in 0..n {
-        let then = now + STEP / 2;
-        match case {
-            "reads" | "no-rate" => healthy(&state, Circuit::Reads, now, then),
-            "writes" => healthy(&state, Circuit::Writes, now, then),
-            "instants" => healthy_from_instants(&state, instant, instant + STEP / 2),
-            "open-read" => refused_read(&state, now),
-            "open-write" => refused_write(&state, now),
-            "clone" => cloned(&state),
-            _ => {
-                black_box((now, then));
-            }
-        }
-        now = now + STEP;
-        instant += STEP;
+        call(&state, ticks, instants);
+        ticks = ticks.map(|tick| tick + STEP);
+        instants = instants.map(|instant| instant + STEP);
     }
     let after = ALLOCATOR.stats();
     println!(
@@ -184,10 +189,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["threads"] => threads(),
-        ["allocations"] => CASES.iter().try_for_each(|case| run(case, 1000)),
-        [case, n] if CASES.contains(&case) => run(case, n.parse()?),
+        ["allocations"] => CASES.iter().try_for_each(|(case, _)| run(case, 1000)),
+        [case, n] => run(case, n.parse()?),
         _ => {
-            println!("breaker_cost CASE N | allocations | threads; cases: {CASES:?}");
+            let names = CASES.map(|(name, _)| name);
+            println!("breaker_cost CASE N | allocations | threads; cases: {names:?}");
             Ok(())
         }
     }

@@ -163,8 +163,24 @@ impl Cell {
     #[inline]
     pub(crate) fn note_answer(&self, slot: u64) {
         if self.answered.load(Relaxed) <= slot {
-            self.answered.fetch_max(slot + 1, Relaxed);
+            self.note_first_answer(slot);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_first_answer(&self, slot: u64) {
+        self.answered.fetch_max(slot + 1, Relaxed);
+    }
+
+    /// Whether there is no streak to be ended.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the lower half is the count"
+    )]
+    pub(crate) fn is_without_streak(&self, circuit: Circuit) -> bool {
+        circuit.of(&self.streaks).load(Relaxed) as u32 == 0
     }
 
     /// Ends a streak. One load as long as there is none.
@@ -178,6 +194,16 @@ impl Cell {
         let seen = streak.load(Relaxed);
         if seen as u32 != 0 {
             Self::end_streak_slowly(streak, seen, generation);
+        }
+    }
+
+    /// Ends the streaks that a success through `circuit` proves wrong (B1).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_streaks(&self, circuit: Circuit, word: Word) {
+        self.end_streak(Circuit::Reads, word.half(Circuit::Reads).generation());
+        if circuit == Circuit::Writes {
+            self.end_streak(circuit, word.half(circuit).generation());
         }
     }
 
@@ -251,36 +277,46 @@ impl Cell {
 /// What one stripe knows of one region: 1 KiB.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct RegionEvidence {
+pub(crate) struct RegionEvidence([Tally; 2]);
+
+/// What one stripe knows of one circuit of a region.
+#[derive(Debug)]
+pub(crate) struct Tally {
     pub(crate) flight: Flight,
     /// Failures among calls.
-    pub(crate) rate: [Window; 2],
+    pub(crate) rate: Window,
     /// Slow calls among calls.
-    pub(crate) slow: [Window; 2],
-    /// Writes that are under way, for maintenance (G4).
-    pub(crate) writes: AtomicU64,
+    pub(crate) slow: Window,
+    /// Sends that are under way; kept for writes only, for maintenance (G4).
+    pub(crate) under_way: AtomicU64,
 }
 
 impl RegionEvidence {
     pub(crate) fn new() -> Self {
-        Self {
+        let new = || Tally {
             flight: Flight::new(),
-            rate: [Window::new(), Window::new()],
-            slow: [Window::new(), Window::new()],
-            writes: AtomicU64::new(0),
-        }
+            rate: Window::new(),
+            slow: Window::new(),
+            under_way: AtomicU64::new(0),
+        };
+        Self([new(), new()])
     }
 
-    /// Counts a call that was neither a failure nor slow.
     #[inline]
-    pub(crate) fn add_good_call(&self, circuit: Circuit, settings: &Compiled, now: Tick) {
+    pub(crate) const fn of(&self, circuit: Circuit) -> &Tally {
+        // One multiplication instead of a choice.
+        &self.0[circuit as usize & 1]
+    }
+}
+
+impl Tally {
+    /// Counts a call that was neither a failure nor slow.
+    pub(crate) fn add_good_call(&self, settings: &Compiled, now: Tick) {
         if let Some(rate) = settings.rate {
-            let epoch = rate.epochs.at(now.as_nanos());
-            circuit.of(&self.rate).add_calls(epoch, 1);
+            self.rate.add_calls(rate.epochs.at(now.as_nanos()), 1);
         }
         if let Some(slow) = settings.slow {
-            let epoch = slow.epochs.at(now.as_nanos());
-            circuit.of(&self.slow).add_calls(epoch, 1);
+            self.slow.add_calls(slow.epochs.at(now.as_nanos()), 1);
         }
     }
 }

@@ -130,6 +130,8 @@ impl fmt::Debug for ProbeSlot {
 pub struct Sent {
     pub(crate) word: Word,
     pub(crate) at: u64,
+    /// The slot that it was counted in.
+    pub(crate) slot: u32,
     pub(crate) region: RegionId,
     pub(crate) stripe: u8,
     pub(crate) circuit: Circuit,
@@ -149,6 +151,11 @@ impl Flags {
 
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    #[inline]
+    pub(crate) const fn is_none(self) -> bool {
+        self.0 == 0
     }
 
     #[inline]

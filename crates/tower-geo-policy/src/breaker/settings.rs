@@ -393,6 +393,9 @@ fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError
 pub(crate) struct Epochs(u64);
 
 impl Epochs {
+    /// Time stands still.
+    pub(crate) const NEVER: Self = Self(0);
+
     pub(crate) fn of_length(nanos: u64) -> Self {
         // A length of one nanosecond would need 2^64 itself; two is as good and fits.
         Self(u64::MAX / nanos.max(2) + 1)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Change, Member, Note};
 use crate::breaker::{
-    Auto, Cell, Circuit, Circuits, Compiled, Half, Look, Manual, Refusal, RegionEvidence, Sent,
-    Timing, Word, end,
+    Auto, Cell, Circuit, Circuits, Compiled, Half, Look, Manual, Refusal, Sent, Tally, Timing,
+    Word, end,
 };
 use crate::events::{Event, EventKind, Usage, Why};
 use crate::region::RegionId;
@@ -562,7 +562,7 @@ impl At<'_> {
             (self.settings.rate, self.core.evidence(stripe, self.region))
         {
             let epoch = rate.epochs.at(now.as_nanos());
-            self.circuit.of(&evidence.rate).add_calls(epoch, 1);
+            evidence.of(self.circuit).rate.add_calls(epoch, 1);
         }
     }
 
@@ -571,7 +571,7 @@ impl At<'_> {
             (self.settings.rate, self.core.evidence(stripe, self.region))
         {
             let epoch = rate.epochs.at(now.as_nanos());
-            self.circuit.of(&evidence.rate).add_bad(epoch, failures);
+            evidence.of(self.circuit).rate.add_bad(epoch, failures);
         }
     }
 
@@ -583,13 +583,13 @@ impl At<'_> {
             return false;
         };
         let epoch = rule.epochs.at(now.as_nanos());
-        let window = self.circuit.of(&evidence.slow);
+        let window = &evidence.of(self.circuit).slow;
         if !slow {
             window.add_calls(epoch, 1);
             return false;
         }
         window.add_bad(epoch, 1);
-        let (calls, slow) = self.sum(|e| self.circuit.of(&e.slow).sum(epoch));
+        let (calls, slow) = self.sum(|e| e.slow.sum(epoch));
         rule.is_reached(calls, slow)
     }
 
@@ -598,15 +598,15 @@ impl At<'_> {
             return false;
         };
         let epoch = rule.epochs.at(now.as_nanos());
-        let (calls, bad) = self.sum(|e| self.circuit.of(&e.rate).sum(epoch));
+        let (calls, bad) = self.sum(|e| e.rate.sum(epoch));
         rule.is_reached(calls, bad)
     }
 
     /// The sum over all stripes.
-    fn sum(&self, of: impl Fn(&RegionEvidence) -> (u64, u64)) -> (u64, u64) {
+    fn sum(&self, of: impl Fn(&Tally) -> (u64, u64)) -> (u64, u64) {
         self.core
             .stripes_of(self.region)
-            .map(of)
+            .map(|evidence| of(evidence.of(self.circuit)))
             .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
@@ -617,18 +617,18 @@ impl At<'_> {
         };
         let from = self.cell.answered.load(Acquire).max(first_slot);
         let until = self.settings.suspect.at(oldest);
-        let now = self.settings.suspect.at(now);
         self.core
             .stripes_of(self.region)
-            .map(|evidence| evidence.flight.mark(self.circuit, from, until, now))
+            .map(|evidence| evidence.of(self.circuit).flight.mark(from, until))
             .sum()
     }
 
     /// Forgets the evidence of this circuit.
     fn forget(&self) {
         for evidence in self.core.stripes_of(self.region) {
-            self.circuit.of(&evidence.rate).clear();
-            self.circuit.of(&evidence.slow).clear();
+            let evidence = evidence.of(self.circuit);
+            evidence.rate.clear();
+            evidence.slow.clear();
         }
     }
 

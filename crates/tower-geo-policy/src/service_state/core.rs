@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::breaker::{
-    Auto, Cell, Circuit, Circuits, Compiled, Flags, Manual, Outcome, RegionEvidence, Sent,
+    Auto, Cell, Circuit, Circuits, Compiled, Epochs, Flags, Manual, Outcome, RegionEvidence, Sent,
+    cut,
 };
 use crate::events::{Event, EventKind, Listener};
 use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
@@ -52,6 +53,8 @@ pub(crate) type OnChange = Box<dyn Fn() + Send + Sync>;
 #[repr(align(128))]
 pub(crate) struct Core {
     calm: AtomicU32,
+    /// What the path of a good call needs of the settings.
+    hot: Hot,
     cells: Box<[Cell]>,
     /// By stripe, then by region.
     evidence: Box<[RegionEvidence]>,
@@ -72,6 +75,16 @@ pub(crate) struct Core {
     on_change: Option<OnChange>,
 }
 
+/// Settings for the path of a good call.
+#[derive(Clone, Copy)]
+struct Hot {
+    suspect: Epochs,
+    rate: Epochs,
+    has_rate: bool,
+    /// A call that took this long needs a closer look; 0, so all of them, if slow calls count.
+    closer_look: u64,
+}
+
 /// What a [`Core`] is made of.
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
@@ -89,7 +102,18 @@ pub(crate) struct Parts {
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
         let evidence = usize::from(parts.regions) * usize::from(parts.stripes);
+        let breaker = parts.breaker.as_ref();
+        let rate = breaker.and_then(|settings| settings.rate);
         Self {
+            hot: Hot {
+                suspect: breaker.map_or(Epochs::NEVER, |settings| settings.suspect),
+                rate: rate.map_or(Epochs::NEVER, |rate| rate.epochs),
+                has_rate: rate.is_some(),
+                closer_look: match breaker {
+                    Some(settings) if settings.slow.is_none() => u64::MAX,
+                    _ => 0,
+                },
+            },
             calm: AtomicU32::new(0),
             cells: (0..parts.regions).map(|_| Cell::new()).collect(),
             evidence: (0..evidence).map(|_| RegionEvidence::new()).collect(),
@@ -227,7 +251,7 @@ impl Core {
     pub(crate) fn writes_in_flight(&self) -> u64 {
         self.evidence
             .iter()
-            .map(|evidence| evidence.writes.load(Acquire))
+            .map(|evidence| evidence.of(Circuit::Writes).under_way.load(Acquire))
             .fold(0, u64::wrapping_add)
     }
 
@@ -242,22 +266,21 @@ impl Core {
         now: Tick,
     ) -> Option<Sent> {
         let cell = self.cell(region)?;
-        let evidence = self.evidence(stripe, region)?;
+        let tally = self.evidence(stripe, region)?.of(circuit);
         if circuit == Circuit::Writes {
-            evidence.writes.fetch_add(1, Relaxed);
+            tally.under_way.fetch_add(1, Relaxed);
         } else if self.breaker.is_none() {
             return None;
         }
         let word = cell.word();
+        let slot = cut(self.hot.suspect.at(now.as_nanos()));
         if flags.is_tracked() {
-            if let Some(settings) = &self.breaker {
-                let slot = settings.suspect.at(now.as_nanos());
-                evidence.flight.enter(slot, circuit, &cell.answered);
-            }
+            tally.flight.enter(slot, &cell.answered);
         }
         Some(Sent {
             word,
             at: now.as_nanos(),
+            slot,
             region,
             stripe,
             circuit,
@@ -270,55 +293,65 @@ impl Core {
     /// is left to do.
     #[inline]
     pub(crate) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
+        const GOOD: Outcome = Outcome::answer(Evidence::Success);
+
         let cell = self.cell(sent.region)?;
-        let evidence = self.evidence(sent.stripe, sent.region)?;
+        let tally = self.evidence(sent.stripe, sent.region)?.of(sent.circuit);
         if sent.circuit == Circuit::Writes {
-            evidence.writes.fetch_sub(1, Release);
-            if !self.calm().is_calm() {
-                self.tell_drained();
-            }
-        }
-        let settings = self.breaker.as_ref()?;
-        let slot = settings.suspect.at(sent.at);
-        let counted = sent.flags.is_tracked() && evidence.flight.leave(slot, sent.circuit);
-        let took = now.as_nanos().saturating_sub(sent.at);
-        let Outcome::Judged {
-            evidence: says,
-            answered,
-        } = outcome
-        else {
-            return self.give_up(sent, outcome, counted, took);
-        };
-        if answered {
-            cell.note_answer(settings.suspect.at(now.as_nanos()));
+            tally.under_way.fetch_sub(1, Release);
         }
         let word = cell.word();
-        if says == Evidence::Success
-            && word == sent.word
-            && word.is_plain()
-            && !counted
-            && took < settings.slow_after
+        let took = now.as_nanos().saturating_sub(sent.at);
+        // Plain, and in the same generation, so it is no probe either.
+        if outcome != GOOD
+            || !sent.flags.is_none()
+            || !self.calm().is_calm()
+            || word != sent.word
+            || took >= self.hot.closer_look
         {
-            // Plain in the same generation: it held no slot, or has none to give back.
-            cell.end_streak(Circuit::Reads, word.half(Circuit::Reads).generation());
-            if sent.circuit == Circuit::Writes {
-                cell.end_streak(Circuit::Writes, word.half(Circuit::Writes).generation());
-            }
-            evidence.add_good_call(sent.circuit, settings, now);
-            return None;
+            return self.settle_slowly(sent, outcome, now);
         }
-        self.judge(sent, says, counted, took >= settings.slow_after, now)
+        cell.note_answer(self.hot.suspect.at(now.as_nanos()));
+        if tally.flight.leave(sent.slot) {
+            return self.judge(sent, Evidence::Success, true, now);
+        }
+        if !cell.is_without_streak(Circuit::Reads)
+            || (sent.circuit == Circuit::Writes && !cell.is_without_streak(Circuit::Writes))
+        {
+            cell.end_streaks(sent.circuit, word);
+        }
+        if self.hot.has_rate {
+            let epoch = self.hot.rate.at(now.as_nanos());
+            tally.rate.add_calls(epoch, 1);
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_slowly(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
+        if sent.circuit == Circuit::Writes && self.calm().has(Calm::MAINTENANCE) {
+            self.tell_if_drained();
+        }
+        let settings = self.breaker.as_ref()?;
+        let cell = self.cell(sent.region)?;
+        let tally = self.evidence(sent.stripe, sent.region)?.of(sent.circuit);
+        let counted = sent.flags.is_tracked() && tally.flight.leave(sent.slot);
+        match outcome {
+            Outcome::Judged { evidence, answered } => {
+                if answered {
+                    cell.note_answer(settings.suspect.at(now.as_nanos()));
+                }
+                self.judge(sent, evidence, counted, now)
+            }
+            Outcome::Dropped | Outcome::Outrun => self.give_up(sent, outcome, counted, now),
+        }
     }
 
     /// What is left of an outcome for the lock, if anything.
-    fn judge(
-        &self,
-        sent: &Sent,
-        says: Evidence,
-        counted: bool,
-        slow: bool,
-        now: Tick,
-    ) -> Option<Left> {
+    fn judge(&self, sent: &Sent, says: Evidence, counted: bool, now: Tick) -> Option<Left> {
+        let settings = self.breaker.as_ref()?;
+        let slow = now.as_nanos().saturating_sub(sent.at) >= settings.slow_after;
         let left = Left {
             effects: effects(says, sent.circuit),
             counted,
@@ -358,7 +391,7 @@ impl Core {
             {
                 cell.end_streak(circuit, half.generation());
                 if circuit == sent.circuit {
-                    evidence.add_good_call(circuit, settings, now);
+                    evidence.of(circuit).add_good_call(settings, now);
                 }
             }
         }
@@ -376,7 +409,8 @@ impl Core {
 
     /// B8, H4: the caller, or the operation, did not wait for an answer.
     #[cold]
-    fn give_up(&self, sent: &Sent, outcome: Outcome, counted: bool, took: u64) -> Option<Left> {
+    fn give_up(&self, sent: &Sent, outcome: Outcome, counted: bool, now: Tick) -> Option<Left> {
+        let took = now.as_nanos().saturating_sub(sent.at);
         let settings = self.breaker.as_ref()?;
         let cell = self.cell(sent.region)?;
         let outrun = outcome == Outcome::Outrun;
@@ -400,9 +434,8 @@ impl Core {
     }
 
     /// G4: maintenance waits for the last write.
-    #[cold]
-    fn tell_drained(&self) {
-        if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
+    fn tell_if_drained(&self) {
+        if self.writes_in_flight() == 0 {
             self.note_change();
             self.tell_watchers();
         }
