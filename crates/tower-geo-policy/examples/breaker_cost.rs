@@ -66,22 +66,17 @@ const STEP: Duration = Duration::from_millis(1);
 /// Admission and settlement as the layers do them while all is well.
 #[inline(never)]
 fn healthy(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
-    if state.is_calm() {
-        if let Some(sent) = state.send_started(RegionId::FIRST, circuit, now) {
-            state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
-        }
+    if let Some(sent) = state.send_if_calm(RegionId::FIRST, circuit, now) {
+        state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
 
 /// The same, with the conversion of both time stamps.
 #[inline(never)]
 fn healthy_from_instants(state: &ServiceState, now: Instant, then: Instant) {
-    if state.is_calm() {
-        let started = state.send_started(RegionId::FIRST, Circuit::Reads, state.tick(now));
-        if let Some(sent) = started {
-            let then = state.tick(then);
-            state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
-        }
+    if let Some(sent) = state.send_if_calm(RegionId::FIRST, Circuit::Reads, state.tick(now)) {
+        let then = state.tick(then);
+        state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
 

@@ -42,28 +42,24 @@ impl Flight {
         &self.slots[epoch as usize % SLOTS]
     }
 
-    /// A send leaves now. `answered` is the first epoch after the region's last answer.
+    /// A send leaves now, into a slot that is in use already. False if that is not so: then
+    /// nothing has changed, and [`enter`](Self::enter) is to be called.
     #[inline]
-    pub(crate) fn enter(&self, epoch: u32, answered: &AtomicU64) {
+    pub(crate) fn try_enter(&self, epoch: u32) -> bool {
         let slot = self.slot(epoch);
         let seen = slot.load(Relaxed);
         // The count, if the slot is of this epoch and was not counted; more than any otherwise.
         let count = seen.wrapping_sub(u64::from(epoch) << 32);
         // Adding and turning the page exclude each other: a send in the wrong epoch would be
         // taken for one that never ends.
-        if count < COUNT
+        count < COUNT
             && slot
                 .compare_exchange(seen, seen + 1, Relaxed, Relaxed)
                 .is_ok()
-        {
-            return;
-        }
-        self.enter_slowly(epoch, answered);
     }
 
-    #[cold]
-    #[inline(never)]
-    fn enter_slowly(&self, epoch: u32, answered: &AtomicU64) {
+    /// A send leaves now. `answered` is the first epoch after the region's last answer.
+    pub(crate) fn enter(&self, epoch: u32, answered: u32) {
         let slot = self.slot(epoch);
         let mut seen = slot.load(Relaxed);
         loop {
@@ -82,7 +78,7 @@ impl Flight {
             };
             match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) if theirs == epoch => return,
-                Ok(_) => return self.grow_old(seen, cut(answered.load(Relaxed))),
+                Ok(_) => return self.grow_old(seen, answered),
                 Err(now) => seen = now,
             }
         }
@@ -117,25 +113,21 @@ impl Flight {
         });
     }
 
-    /// A send that left in `epoch` is over. Whether it was counted as a failure already.
+    /// A send that left in `epoch` is over, and was not counted as a failure. False if that is not
+    /// so simple: then nothing has changed, and [`leave`](Self::leave) is to be called.
     #[inline]
-    pub(crate) fn leave(&self, epoch: u32) -> bool {
+    pub(crate) fn try_leave(&self, epoch: u32) -> bool {
         let slot = self.slot(epoch);
         let seen = slot.load(Relaxed);
         let others = seen.wrapping_sub(u64::from(epoch) << 32).wrapping_sub(1);
-        if others < COUNT
+        others < COUNT
             && slot
                 .compare_exchange(seen, seen - 1, Relaxed, Relaxed)
                 .is_ok()
-        {
-            return false;
-        }
-        self.leave_slowly(epoch)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn leave_slowly(&self, epoch: u32) -> bool {
+    /// A send that left in `epoch` is over. Whether it was counted as a failure already.
+    pub(crate) fn leave(&self, epoch: u32) -> bool {
         let slot = self.slot(epoch);
         let mut seen = slot.load(Relaxed);
         while epoch_of(seen) == epoch {
@@ -269,16 +261,12 @@ impl Old {
 mod tests {
     use super::*;
 
-    fn silent() -> AtomicU64 {
-        AtomicU64::new(0)
-    }
-
     /// B8: each call counts once, whichever comes first, the mark or its own outcome.
     #[test]
     fn a_send_is_marked_once() {
         let flight = Flight::new();
-        flight.enter(1, &silent());
-        flight.enter(1, &silent());
+        flight.enter(1, 0);
+        flight.enter(1, 0);
         assert_eq!(flight.mark(0, 5), 2);
         assert_eq!(flight.mark(0, 6), 0);
         assert!(flight.leave(1));
@@ -290,7 +278,7 @@ mod tests {
     fn only_the_given_span_is_marked() {
         let flight = Flight::new();
         for epoch in 1..=15 {
-            flight.enter(epoch, &silent());
+            flight.enter(epoch, 0);
         }
         assert_eq!(flight.mark(4, 10), 7);
         assert!(!flight.leave(3));
@@ -302,9 +290,9 @@ mod tests {
     #[test]
     fn old_sends_are_still_suspect() {
         let flight = Flight::new();
-        flight.enter(1, &silent());
-        flight.enter(17, &silent());
-        flight.enter(33, &silent());
+        flight.enter(1, 0);
+        flight.enter(17, 0);
+        flight.enter(33, 0);
         // 1 and 17 are too old for a slot of their own; all three are silent.
         assert_eq!(flight.mark(0, 40), 3);
         assert_eq!(flight.mark(0, 40), 0);
@@ -317,9 +305,9 @@ mod tests {
     #[test]
     fn old_sends_that_were_marked_stay_marked() {
         let flight = Flight::new();
-        flight.enter(1, &silent());
+        flight.enter(1, 0);
         assert_eq!(flight.mark(0, 3), 1);
-        flight.enter(17, &silent());
+        flight.enter(17, 0);
         assert_eq!(flight.mark(0, 10), 0);
         assert!(flight.leave(1));
         assert!(!flight.leave(17));
@@ -329,9 +317,8 @@ mod tests {
     #[test]
     fn an_answer_clears_old_sends() {
         let flight = Flight::new();
-        flight.enter(1, &silent());
-        let answered = AtomicU64::new(11);
-        flight.enter(17, &answered);
+        flight.enter(1, 0);
+        flight.enter(17, 11);
         assert_eq!(flight.mark(11, 16), 0);
         assert_eq!(flight.mark(11, 17), 1);
     }
@@ -340,15 +327,15 @@ mod tests {
     fn a_full_slot_overflows_into_nothing() {
         let flight = Flight::new();
         flight.slots[7].store(7 << 32 | COUNT, Relaxed);
-        flight.enter(7, &silent());
+        flight.enter(7, 0);
         assert_eq!(flight.mark(0, 7), COUNT);
     }
 
     #[test]
     fn a_straggler_does_not_turn_the_page_back() {
         let flight = Flight::new();
-        flight.enter(40, &silent());
-        flight.enter(24, &silent());
+        flight.enter(40, 0);
+        flight.enter(24, 0);
         assert!(!flight.leave(24));
         assert!(!flight.leave(40));
         assert_eq!(flight.mark(0, 60), 0);
@@ -359,10 +346,12 @@ mod tests {
     fn a_long_silence_stops_nothing() {
         let flight = Flight::new();
         for epoch in [3, 1 << 23, 1 << 24, (1 << 31) + 3, u32::MAX, 3, 1 << 30] {
-            flight.enter(epoch, &silent());
+            assert_eq!(flight.try_enter(epoch), epoch == 0);
+            flight.enter(epoch, 0);
+            assert!(flight.try_enter(epoch));
+            assert!(flight.try_leave(epoch));
             assert!(!flight.leave(epoch));
-            let now = AtomicU64::new(u64::from(epoch));
-            flight.enter(epoch, &now);
+            flight.enter(epoch, epoch);
             assert_eq!(flight.mark(u64::from(epoch), u64::from(epoch)), 1);
             assert!(flight.leave(epoch));
         }

@@ -40,7 +40,7 @@ mod settings;
 mod window;
 mod word;
 
-pub(crate) use cell::{Cell, Look, RegionEvidence, Tally};
+pub(crate) use cell::{Cell, Look, RegionTally, Tally};
 pub(crate) use circuit::Timing;
 pub(crate) use flight::cut;
 pub use probe::{Admission, Outcome, ProbeSlot, Refusal, Sent, Standing};

@@ -146,6 +146,8 @@ impl Flags {
     pub(crate) const NONE: Self = Self(0);
     /// It is not in the list of sends under way (B8).
     pub(crate) const UNTRACKED: Self = Self(0b1_0000);
+    /// The word was not plain when it left.
+    pub(crate) const CLOSER: Self = Self(0b10_0000);
     const PROBES: u8 = 0b11;
     const GIVEN_SHIFT: u32 = 2;
 

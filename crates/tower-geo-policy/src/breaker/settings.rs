@@ -385,20 +385,30 @@ fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError
     Ok(())
 }
 
-/// A divisor as a multiplier: `epoch(t)` is `t / length` without a division.
+/// Time cut into pieces of the same length: `at(t)` is `t / length` without a division.
 ///
 /// The reciprocal is rounded, so that an epoch is longer or shorter than `length` by less than
 /// one part in 2^64 / length: nothing that a tenth would notice, and every thread sees the same.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Epochs(u64);
+pub(crate) struct Epochs {
+    reciprocal: u64,
+    length: u64,
+}
 
 impl Epochs {
     /// Time stands still.
-    pub(crate) const NEVER: Self = Self(0);
+    pub(crate) const NEVER: Self = Self {
+        reciprocal: 0,
+        length: u64::MAX,
+    };
 
-    pub(crate) fn of_length(nanos: u64) -> Self {
+    pub(crate) const fn of_length(nanos: u64) -> Self {
         // A length of one nanosecond would need 2^64 itself; two is as good and fits.
-        Self(u64::MAX / nanos.max(2) + 1)
+        let length = if nanos < 2 { 2 } else { nanos };
+        Self {
+            reciprocal: u64::MAX / length + 1,
+            length,
+        }
     }
 
     #[inline]
@@ -407,7 +417,29 @@ impl Epochs {
         reason = "the high half of a product of two u64 fits a u64"
     )]
     pub(crate) fn at(self, tick: u64) -> u64 {
-        ((u128::from(tick) * u128::from(self.0)) >> 64) as u64
+        ((u128::from(tick) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    /// The first tick after an epoch.
+    pub(crate) fn end(self, epoch: u64) -> u64 {
+        let mut end = epoch.saturating_add(1).saturating_mul(self.length);
+        // The reciprocal was rounded up, so the end is here or a little earlier; after very many
+        // epochs, further. A search instead of a formula, to agree with `at` by construction.
+        let mut step = 1;
+        while self.at(end) > epoch && end > 0 {
+            end = end.saturating_sub(step);
+            step *= 2;
+        }
+        let (mut low, mut high) = (end, end.saturating_add(step.max(self.length)));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.at(middle) > epoch {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
     }
 }
 
@@ -579,5 +611,21 @@ mod tests {
         }
         assert_eq!(epochs.at(99_999_998), 0);
         assert_eq!(epochs.at(100_000_001), 1);
+    }
+
+    #[test]
+    fn an_epoch_ends_where_the_next_begins() {
+        for length in [1, 2, 3, 1_000_000, 100_000_000, 12_000_000_000, 1 << 46] {
+            let epochs = Epochs::of_length(length);
+            for epoch in [0, 1, 2, 7, 1000, 123_456, 10_000_000] {
+                let Some(about) = length.checked_mul(epoch) else {
+                    continue;
+                };
+                let end = epochs.end(epoch);
+                assert_eq!(epochs.at(end), epoch + 1, "{length} {epoch}");
+                assert_eq!(epochs.at(end - 1), epoch, "{length} {epoch}");
+                assert!(end.abs_diff(about + length.max(2)) <= epoch + length / 1000 + 2);
+            }
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! The sliding window of a rate rule (B2, B3).
 //!
 //! Time is cut into tenths of the window. The calls of the current tenth are counted in a word of
-//! their own, which is all that a good call touches; when the tenth is over, the next call moves
-//! it to the history, one word for each of the last eleven tenths. So an outcome counts for the
-//! window's length, and up to a tenth longer. Bad calls are rare, and go to the history at once.
+//! their own, next to the time at which the tenth ends; that is all that a good call touches. The
+//! first call after that time moves the count to the history, one word for each of the last ten
+//! tenths. So an outcome counts for the window's length, and up to a tenth longer. Bad calls are
+//! rare, and go to the history at once.
 //!
-//! Each word carries the epoch that it belongs to: a word that is used again, or left alone for
-//! years, cannot lend its old count to a new epoch, and adding to it is one atomic step. Every
-//! stripe has windows of its own; they are summed when somebody asks.
+//! Each word of the history carries the epoch that it belongs to: a word that is used again, or
+//! left alone for years, cannot lend its old count to a new epoch, and adding to it is one atomic
+//! step. Every stripe has windows of its own; they are summed when somebody asks.
 
-use crate::sync::{AtomicU64, Relaxed};
+use super::settings::Epochs;
+use crate::sync::{Acquire, AtomicU64, Relaxed, Release};
 
-pub(crate) const TENTHS: usize = 11;
+const TENTHS: usize = 10;
 
 /// An epoch that is ahead by no more than this is ahead because the caller is late; by more, it is
 /// old, and the epochs have wrapped since.
@@ -23,48 +25,33 @@ const COUNT: u64 = u32::MAX as u64;
 ///
 /// Epochs wrap after 2^32 tenths, 1600 years at the defaults.
 #[derive(Debug)]
-pub(crate) struct Count(AtomicU64);
+struct Count(AtomicU64);
 
 impl Count {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds to the count of `epoch`. When the word still belongs to an earlier epoch, a new page
-    /// begins and what was on the old one is returned. What is late by a page is dropped.
-    #[inline]
-    pub(crate) fn add(&self, epoch: u64, n: u64) -> Option<u64> {
-        let seen = self.0.load(Relaxed);
-        // The count, if the epoch is the right one; more than any count otherwise.
-        let count = seen.wrapping_sub(epoch << 32);
-        if count < COUNT - n {
-            // Between the load and this line another thread may turn the page: then this counts
-            // in the new epoch, later than it should by as long as this thread was asleep.
-            self.0.fetch_add(n, Relaxed);
-            return None;
-        }
-        self.turn(seen, epoch, n)
-    }
-
-    #[cold]
+    /// Adds to the count of `epoch`, forgetting that of an earlier one. What is late by a whole
+    /// round is dropped.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "epochs are compared by their lower half"
     )]
-    fn turn(&self, mut seen: u64, epoch: u64, n: u64) -> Option<u64> {
+    fn add(&self, epoch: u64, n: u64) {
+        let mut seen = self.0.load(Relaxed);
         loop {
             let theirs = (seen >> 32) as u32;
-            let same = theirs == epoch as u32;
-            let next = if same {
-                // Full: four thousand million calls in a tenth.
-                (epoch << 32) | ((seen & COUNT) + n).min(COUNT)
+            let before = if theirs == epoch as u32 {
+                seen & COUNT
             } else if theirs.wrapping_sub(epoch as u32) <= LATE {
-                return None;
+                return;
             } else {
-                (epoch << 32) | n
+                0
             };
+            let next = epoch << 32 | before.saturating_add(n).min(COUNT);
             match self.0.compare_exchange(seen, next, Relaxed, Relaxed) {
-                Ok(_) => return (!same).then_some(seen),
+                Ok(_) => return,
                 Err(now) => seen = now,
             }
         }
@@ -85,66 +72,96 @@ impl Count {
 /// One circuit's window on one stripe.
 #[derive(Debug)]
 pub(crate) struct Window {
-    now: Count,
+    /// When the current tenth ends; 0 before the first call.
+    end: AtomicU64,
+    /// The calls of the current tenth.
+    current: AtomicU64,
     calls: [Count; TENTHS],
-    bad: [Count; TENTHS],
+    /// One more than of calls, for the current tenth.
+    bad: [Count; TENTHS + 1],
 }
 
 impl Window {
     pub(crate) fn new() -> Self {
         Self {
-            now: Count::new(),
+            end: AtomicU64::new(0),
+            current: AtomicU64::new(0),
             calls: std::array::from_fn(|_| Count::new()),
             bad: std::array::from_fn(|_| Count::new()),
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a remainder by eleven fits a usize"
-    )]
-    fn of(history: &[Count; TENTHS], epoch: u64) -> Option<&Count> {
-        history.get((epoch % TENTHS as u64) as usize)
-    }
-
-    /// Counts `n` calls.
+    /// Whether a call at `now` can be counted by [`add_one`](Self::add_one).
     #[inline]
-    pub(crate) fn add_calls(&self, epoch: u64, n: u64) {
-        if let Some(page) = self.now.add(epoch, n) {
-            self.keep(page, epoch);
-        }
+    pub(crate) fn is_current(&self, now: u64) -> bool {
+        now < self.end.load(Relaxed)
     }
 
-    /// Moves the count of a tenth that is over to the history.
+    /// Counts a call, in the current tenth.
+    ///
+    /// The tenth may be over by the time that the count is changed: then the call counts in the
+    /// next one, later than it should by as long as this thread was asleep.
+    #[inline]
+    pub(crate) fn add_one(&self) {
+        self.current.fetch_add(1, Relaxed);
+    }
+
+    /// Counts `n` calls at `now`.
+    pub(crate) fn add_calls(&self, epochs: Epochs, now: u64, n: u64) {
+        if !self.is_current(now) {
+            self.turn(epochs, now);
+        }
+        self.current.fetch_add(n, Relaxed);
+    }
+
+    /// Begins a new tenth, and moves the count of the old one to the history.
     #[cold]
-    fn keep(&self, page: u64, now: u64) {
-        // The page knows the lower half of its epoch; it is one of the last 2^32.
-        let age = (now & COUNT).wrapping_sub(page >> 32) & COUNT;
-        let Some(epoch) = now.checked_sub(age) else {
+    fn turn(&self, epochs: Epochs, now: u64) {
+        let end = epochs.end(epochs.at(now));
+        let seen = self.end.load(Acquire);
+        if seen >= end {
             return;
-        };
-        if let Some(count) = Self::of(&self.calls, epoch) {
-            count.add(epoch, page & COUNT);
+        }
+        // Whoever changes the end moves the count; others go on with the new tenth. Somebody may
+        // ask for the sum in between and miss the old count; the next failure will not.
+        if self
+            .end
+            .compare_exchange(seen, end, Release, Relaxed)
+            .is_ok()
+        {
+            let count = self.current.swap(0, Relaxed);
+            if let Some(last) = seen.checked_sub(1) {
+                let epoch = epochs.at(last);
+                if let Some(calls) = self.calls.get(index(epoch, TENTHS)) {
+                    calls.add(epoch, count);
+                }
+            }
         }
     }
 
-    /// Counts `n` calls that were bad as well.
-    pub(crate) fn add_bad(&self, epoch: u64, n: u64) {
-        self.add_calls(epoch, n);
-        if let Some(count) = Self::of(&self.bad, epoch) {
-            count.add(epoch, n);
+    /// Counts `n` calls at `now` that were bad as well.
+    pub(crate) fn add_bad(&self, epochs: Epochs, now: u64, n: u64) {
+        self.add_calls(epochs, now, n);
+        let epoch = epochs.at(now);
+        if let Some(bad) = self.bad.get(index(epoch, TENTHS + 1)) {
+            bad.add(epoch, n);
         }
     }
 
-    /// Calls, and bad calls among them, in the window that ends with `epoch`.
-    pub(crate) fn sum(&self, epoch: u64) -> (u64, u64) {
+    /// Calls, and bad calls among them, in the window that ends at `now`.
+    pub(crate) fn sum(&self, epochs: Epochs, now: u64) -> (u64, u64) {
+        let last = epochs.at(now);
+        let first = last.saturating_sub(TENTHS as u64);
         let mut sum = (0, 0);
-        for epoch in epoch.saturating_sub(TENTHS as u64 - 1)..=epoch {
-            if let (Some(calls), Some(bad)) =
-                (Self::of(&self.calls, epoch), Self::of(&self.bad, epoch))
-            {
-                sum.0 += self.now.of(epoch) + calls.of(epoch);
-                sum.1 += bad.of(epoch);
+        for epoch in first..=last {
+            let calls = self.calls.get(index(epoch, TENTHS));
+            let bad = self.bad.get(index(epoch, TENTHS + 1));
+            sum.0 += calls.map_or(0, |count| count.of(epoch));
+            sum.1 += bad.map_or(0, |count| count.of(epoch));
+        }
+        if let Some(end) = self.end.load(Acquire).checked_sub(1) {
+            if epochs.at(end) >= first {
+                sum.0 += self.current.load(Relaxed);
             }
         }
         sum
@@ -154,22 +171,58 @@ impl Window {
         for count in self.calls.iter().chain(&self.bad) {
             count.clear();
         }
-        self.now.clear();
+        self.current.store(0, Relaxed);
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a remainder by a small number fits a usize"
+)]
+const fn index(epoch: u64, of: usize) -> usize {
+    (epoch % of as u64) as usize
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
+    /// Ten nanoseconds a tenth, so that `at(10 * n)` is about n.
+    fn tenths() -> Epochs {
+        Epochs::of_length(10)
+    }
+
+    fn mid(epoch: u64) -> u64 {
+        epoch * 10 + 5
+    }
+
     #[test]
     fn an_outcome_counts_for_the_length_of_the_window() {
         let window = Window::new();
-        window.add_bad(100, 3);
+        window.add_bad(tenths(), mid(100), 3);
         for epoch in 100..=110 {
-            assert_eq!(window.sum(epoch), (3, 3), "epoch {epoch}");
+            assert_eq!(window.sum(tenths(), mid(epoch)), (3, 3), "epoch {epoch}");
         }
-        assert_eq!(window.sum(111), (0, 0));
+        assert_eq!(window.sum(tenths(), mid(111)), (0, 0));
+        window.add_calls(tenths(), mid(111), 1);
+        assert_eq!(window.sum(tenths(), mid(111)), (1, 0));
+    }
+
+    #[test]
+    fn a_past_tenth_counts_for_the_length_of_the_window() {
+        let window = Window::new();
+        window.add_bad(tenths(), mid(100), 3);
+        for epoch in 101..=110 {
+            window.add_calls(tenths(), mid(epoch), 1);
+            let calls = 3 + epoch - 100;
+            assert_eq!(
+                window.sum(tenths(), mid(epoch)),
+                (calls, 3),
+                "epoch {epoch}"
+            );
+        }
+        window.add_calls(tenths(), mid(111), 1);
+        assert_eq!(window.sum(tenths(), mid(111)), (11, 0));
     }
 
     /// B3: what came before makes no difference.
@@ -177,69 +230,59 @@ mod tests {
     fn old_outcomes_leave_one_tenth_after_the_other() {
         let window = Window::new();
         for epoch in 0..11 {
-            window.add_calls(epoch, 10);
+            window.add_calls(tenths(), mid(epoch), 10);
         }
-        assert_eq!(window.sum(10), (110, 0));
+        assert_eq!(window.sum(tenths(), mid(10)), (110, 0));
         for epoch in 11..22 {
-            window.add_bad(epoch, 1);
+            window.add_bad(tenths(), mid(epoch), 1);
             let bad = epoch - 10;
-            assert_eq!(window.sum(epoch), ((11 - bad) * 10 + bad, bad));
+            let calls = (11 - bad) * 10 + bad;
+            assert_eq!(window.sum(tenths(), mid(epoch)), (calls, bad));
         }
     }
 
     /// B3: silence of any length revives nothing.
     #[test]
     fn a_gap_revives_nothing() {
-        for gap in [
-            11,
-            12,
-            22,
-            1 << 16,
-            1 << 20,
-            1 << 31,
-            1 << 32,
-            (1 << 32) * 3 + 11,
-        ] {
+        for gap in [11, 12, 22, 110, 1 << 16, 1 << 20, 1 << 31, (1 << 31) * 55] {
             let window = Window::new();
-            window.add_bad(5, 9);
-            if gap < 1 << 32 {
-                assert_eq!(window.sum(5 + gap), (0, 0), "gap {gap}");
-            }
-            window.add_calls(6, 1);
-            window.add_calls(5 + gap, 1);
-            assert_eq!(window.sum(5 + gap), (1, 0), "gap {gap}");
+            window.add_bad(tenths(), mid(5), 9);
+            assert_eq!(window.sum(tenths(), mid(5 + gap)), (0, 0), "gap {gap}");
+            window.add_calls(tenths(), mid(6), 1);
+            window.add_calls(tenths(), mid(5 + gap), 1);
+            assert_eq!(window.sum(tenths(), mid(5 + gap)), (1, 0), "gap {gap}");
         }
     }
 
     #[test]
     fn a_straggler_does_not_turn_the_page_back() {
         let window = Window::new();
-        window.add_calls(22, 7);
-        window.add_bad(11, 1);
-        assert_eq!(window.sum(22).0, 7);
-        window.add_calls(23, 1);
-        assert_eq!(window.sum(23).0, 8);
+        window.add_calls(tenths(), mid(22), 7);
+        window.add_bad(tenths(), mid(11), 1);
+        assert_eq!(window.sum(tenths(), mid(22)).0, 8);
+        window.add_calls(tenths(), mid(23), 1);
+        assert_eq!(window.sum(tenths(), mid(23)).0, 9);
     }
 
     #[test]
     fn a_million_calls_in_a_tenth_are_counted_exactly() {
         let window = Window::new();
-        window.add_calls(3, 3_000_000_000);
-        window.add_bad(3, 1_000_000_000);
-        assert_eq!(window.sum(3), (4_000_000_000, 1_000_000_000));
-        window.add_bad(3, 1_000_000_000);
-        assert_eq!(window.sum(3), (COUNT, 2_000_000_000), "full, not wrapped");
+        window.add_calls(tenths(), mid(3), 3_000_000);
+        window.add_bad(tenths(), mid(3), 1_000_000);
+        assert_eq!(window.sum(tenths(), mid(3)), (4_000_000, 1_000_000));
+        window.add_calls(tenths(), mid(4), 1);
+        assert_eq!(window.sum(tenths(), mid(4)), (4_000_001, 1_000_000));
     }
 
     #[test]
     fn cleared_is_empty() {
         let window = Window::new();
         for epoch in 0..20 {
-            window.add_bad(epoch, 5);
+            window.add_bad(tenths(), mid(epoch), 5);
         }
         window.clear();
-        assert_eq!(window.sum(19), (0, 0));
-        window.add_bad(19, 1);
-        assert_eq!(window.sum(19), (1, 1));
+        assert_eq!(window.sum(tenths(), mid(19)), (0, 0));
+        window.add_bad(tenths(), mid(19), 1);
+        assert_eq!(window.sum(tenths(), mid(19)), (1, 1));
     }
 }

@@ -356,8 +356,7 @@ impl Change<'_> {
         let probes = core.breaker.as_ref().map_or(1, |s| s.probes);
         let mut slots = Circuits::NONE;
         for circuit in Circuit::BOTH {
-            let held = self.group.held(region, circuit);
-            match cell.look(circuit, probes, held, now) {
+            match cell.look(circuit, probes, now) {
                 Look::Due if (needed | wished).contains(circuit) => slots |= circuit.into(),
                 Look::Shut(until) if needed.contains(circuit) => {
                     return Err(Refusal { until: end(until) });
@@ -557,39 +556,35 @@ struct At<'a> {
 }
 
 impl At<'_> {
+    fn tally(&self, stripe: u8) -> Option<&Tally> {
+        let tally = self.core.tally(stripe, self.region)?;
+        Some(tally.of(self.circuit))
+    }
+
     fn add_calls(&self, stripe: u8, now: Tick) {
-        if let (Some(rate), Some(evidence)) =
-            (self.settings.rate, self.core.evidence(stripe, self.region))
-        {
-            let epoch = rate.epochs.at(now.as_nanos());
-            evidence.of(self.circuit).rate.add_calls(epoch, 1);
+        if let (Some(rate), Some(tally)) = (self.settings.rate, self.tally(stripe)) {
+            tally.rate.add_calls(rate.epochs, now.as_nanos(), 1);
         }
     }
 
     fn add_bad(&self, stripe: u8, failures: u64, now: Tick) {
-        if let (Some(rate), Some(evidence)) =
-            (self.settings.rate, self.core.evidence(stripe, self.region))
-        {
-            let epoch = rate.epochs.at(now.as_nanos());
-            evidence.of(self.circuit).rate.add_bad(epoch, failures);
+        if let (Some(rate), Some(tally)) = (self.settings.rate, self.tally(stripe)) {
+            tally.rate.add_bad(rate.epochs, now.as_nanos(), failures);
         }
     }
 
     /// Counts a call for the rate of slow calls, and says whether that is too high now.
     fn add_slow(&self, stripe: u8, slow: bool, now: Tick) -> bool {
-        let (Some(rule), Some(evidence)) =
-            (self.settings.slow, self.core.evidence(stripe, self.region))
-        else {
+        let now = now.as_nanos();
+        let (Some(rule), Some(tally)) = (self.settings.slow, self.tally(stripe)) else {
             return false;
         };
-        let epoch = rule.epochs.at(now.as_nanos());
-        let window = &evidence.of(self.circuit).slow;
         if !slow {
-            window.add_calls(epoch, 1);
+            tally.slow.add_calls(rule.epochs, now, 1);
             return false;
         }
-        window.add_bad(epoch, 1);
-        let (calls, slow) = self.sum(|e| e.slow.sum(epoch));
+        tally.slow.add_bad(rule.epochs, now, 1);
+        let (calls, slow) = self.sum(|tally| tally.slow.sum(rule.epochs, now));
         rule.is_reached(calls, slow)
     }
 
@@ -597,8 +592,7 @@ impl At<'_> {
         let Some(rule) = self.settings.rate else {
             return false;
         };
-        let epoch = rule.epochs.at(now.as_nanos());
-        let (calls, bad) = self.sum(|e| e.rate.sum(epoch));
+        let (calls, bad) = self.sum(|tally| tally.rate.sum(rule.epochs, now.as_nanos()));
         rule.is_reached(calls, bad)
     }
 
@@ -606,7 +600,7 @@ impl At<'_> {
     fn sum(&self, of: impl Fn(&Tally) -> (u64, u64)) -> (u64, u64) {
         self.core
             .stripes_of(self.region)
-            .map(|evidence| of(evidence.of(self.circuit)))
+            .map(|tally| of(tally.of(self.circuit)))
             .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
@@ -615,20 +609,21 @@ impl At<'_> {
         let Some(oldest) = now.checked_sub(self.settings.suspect_after) else {
             return 0;
         };
-        let from = self.cell.answered.load(Acquire).max(first_slot);
-        let until = self.settings.suspect.at(oldest);
+        let slots = self.settings.suspect;
+        let from = self.cell.first_silent_slot(slots).max(first_slot);
+        let until = slots.at(oldest);
         self.core
             .stripes_of(self.region)
-            .map(|evidence| evidence.of(self.circuit).flight.mark(from, until))
+            .map(|tally| tally.of(self.circuit).flight.mark(from, until))
             .sum()
     }
 
     /// Forgets the evidence of this circuit.
     fn forget(&self) {
-        for evidence in self.core.stripes_of(self.region) {
-            let evidence = evidence.of(self.circuit);
-            evidence.rate.clear();
-            evidence.slow.clear();
+        for tally in self.core.stripes_of(self.region) {
+            let tally = tally.of(self.circuit);
+            tally.rate.clear();
+            tally.slow.clear();
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::lane::Lane;
 use crate::breaker::{
-    Auto, Cell, Circuit, Circuits, Compiled, Epochs, Flags, Manual, Outcome, RegionEvidence, Sent,
-    cut,
+    Auto, Cell, Circuit, Circuits, Compiled, Flags, Manual, Outcome, RegionTally, Sent, cut,
 };
 use crate::events::{Event, EventKind, Listener};
 use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
@@ -49,15 +49,15 @@ pub(crate) type OnChange = Box<dyn Fn() + Send + Sync>;
 /// The shared state of a service.
 ///
 /// Aligned so that nothing in it shares a cache line with a reference count. All of it is read by
-/// everybody and written seldom, except `evidence`, which is split by stripe.
+/// everybody and written seldom, except what each stripe has for itself.
 #[repr(align(128))]
 pub(crate) struct Core {
     calm: AtomicU32,
-    /// What the path of a good call needs of the settings.
-    hot: Hot,
-    cells: Box<[Cell]>,
-    /// By stripe, then by region.
-    evidence: Box<[RegionEvidence]>,
+    cells: Box<[Arc<Cell>]>,
+    /// What each stripe knows, by region; nothing without a breaker.
+    tallies: Box<[Arc<[RegionTally]>]>,
+    /// Writes that are under way without a breaker.
+    writes: AtomicU64,
     pub(crate) breaker: Option<Compiled>,
     /// Status and reason of the gate; changed under the lock of the group, like all of the gate.
     gate: AtomicU8,
@@ -73,16 +73,6 @@ pub(crate) struct Core {
     pub(crate) name: Arc<str>,
     listeners: Box<[Arc<dyn Listener>]>,
     on_change: Option<OnChange>,
-}
-
-/// Settings for the path of a good call.
-#[derive(Clone, Copy)]
-struct Hot {
-    suspect: Epochs,
-    rate: Epochs,
-    has_rate: bool,
-    /// A call that took this long needs a closer look; 0, so all of them, if slow calls count.
-    closer_look: u64,
 }
 
 /// What a [`Core`] is made of.
@@ -101,22 +91,19 @@ pub(crate) struct Parts {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let evidence = usize::from(parts.regions) * usize::from(parts.stripes);
-        let breaker = parts.breaker.as_ref();
-        let rate = breaker.and_then(|settings| settings.rate);
+        let cells: Box<[_]> = (0..parts.regions).map(|_| Arc::new(Cell::new())).collect();
+        let tallies = (0..parts.stripes).map(|_| match parts.breaker {
+            Some(_) => cells
+                .iter()
+                .map(|cell| RegionTally::new(Arc::clone(cell)))
+                .collect(),
+            None => Arc::default(),
+        });
         Self {
-            hot: Hot {
-                suspect: breaker.map_or(Epochs::NEVER, |settings| settings.suspect),
-                rate: rate.map_or(Epochs::NEVER, |rate| rate.epochs),
-                has_rate: rate.is_some(),
-                closer_look: match breaker {
-                    Some(settings) if settings.slow.is_none() => u64::MAX,
-                    _ => 0,
-                },
-            },
             calm: AtomicU32::new(0),
-            cells: (0..parts.regions).map(|_| Cell::new()).collect(),
-            evidence: (0..evidence).map(|_| RegionEvidence::new()).collect(),
+            tallies: tallies.collect(),
+            cells,
+            writes: AtomicU64::new(0),
             breaker: parts.breaker,
             gate: AtomicU8::new(0),
             gate_since: AtomicU64::new(0),
@@ -134,21 +121,28 @@ impl Core {
 
     #[inline]
     pub(crate) fn cell(&self, region: RegionId) -> Option<&Cell> {
-        self.cells.get(region.index())
+        self.cells.get(region.index()).map(|cell| &**cell)
     }
 
-    #[inline]
-    pub(crate) fn evidence(&self, stripe: u8, region: RegionId) -> Option<&RegionEvidence> {
-        self.evidence
-            .get(usize::from(stripe) * self.cells.len() + region.index())
+    pub(crate) fn tally(&self, stripe: u8, region: RegionId) -> Option<&RegionTally> {
+        self.tallies.get(usize::from(stripe))?.get(region.index())
     }
 
-    /// The evidence of one region on every stripe.
-    pub(crate) fn stripes_of(&self, region: RegionId) -> impl Iterator<Item = &RegionEvidence> {
-        self.evidence
+    /// What every stripe knows of one region.
+    pub(crate) fn stripes_of(&self, region: RegionId) -> impl Iterator<Item = &RegionTally> {
+        self.tallies
             .iter()
-            .skip(region.index())
-            .step_by(self.cells.len().max(1))
+            .filter_map(move |stripe| stripe.get(region.index()))
+    }
+
+    /// What a handle of one stripe touches.
+    pub(super) fn lane(self: &Arc<Self>, stripe: u8) -> Lane {
+        let tallies = self.tallies.get(usize::from(stripe));
+        Lane::new(
+            Arc::clone(self),
+            tallies.map(Arc::clone).unwrap_or_default(),
+            stripe,
+        )
     }
 
     pub(crate) fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
@@ -249,15 +243,19 @@ impl Core {
 
     /// Writes that are under way, over all stripes.
     pub(crate) fn writes_in_flight(&self) -> u64 {
-        self.evidence
+        self.tallies
             .iter()
-            .map(|evidence| evidence.of(Circuit::Writes).under_way.load(Acquire))
-            .fold(0, u64::wrapping_add)
+            .flat_map(|stripe| stripe.iter())
+            .map(|tally| &tally.writes)
+            .chain([&self.writes])
+            .map(|writes| writes.load(Acquire))
+            // One that left on one stripe was never counted on another, but the sum is not taken
+            // at one instant.
+            .fold(0, u64::saturating_add)
     }
 
-    /// A send leaves. `stripe` is the one of the handle.
-    #[inline]
-    pub(crate) fn start(
+    /// A send leaves that needs more than [`Lane::start_if_calm`] does.
+    pub(super) fn start(
         &self,
         stripe: u8,
         region: RegionId,
@@ -266,81 +264,58 @@ impl Core {
         now: Tick,
     ) -> Option<Sent> {
         let cell = self.cell(region)?;
-        let tally = self.evidence(stripe, region)?.of(circuit);
-        if circuit == Circuit::Writes {
-            tally.under_way.fetch_add(1, Relaxed);
-        } else if self.breaker.is_none() {
-            return None;
-        }
         let word = cell.word();
-        let slot = cut(self.hot.suspect.at(now.as_nanos()));
-        if flags.is_tracked() {
-            tally.flight.enter(slot, &cell.answered);
+        let mut flags = flags;
+        if !word.is_plain() {
+            flags = flags.with(Flags::CLOSER);
         }
-        Some(Sent {
+        let mut sent = Sent {
             word,
             at: now.as_nanos(),
-            slot,
+            slot: 0,
             region,
             stripe,
             circuit,
             flags,
-        })
+        };
+        let (Some(settings), Some(tally)) = (&self.breaker, self.tally(stripe, region)) else {
+            if circuit == Circuit::Reads {
+                return None;
+            }
+            self.writes.fetch_add(1, Relaxed);
+            return Some(sent);
+        };
+        if circuit == Circuit::Writes {
+            tally.writes.fetch_add(1, Relaxed);
+        }
+        let slots = settings.suspect;
+        sent.slot = cut(slots.at(sent.at));
+        if flags.is_tracked() {
+            let answered = cut(cell.first_silent_slot(slots));
+            tally.of(circuit).flight.enter(sent.slot, answered);
+        }
+        Some(sent)
     }
 
-    /// A send is over. Settles what can be settled without the lock: a good and quick answer of
-    /// a circuit that is as plainly closed as it was when the send left. For the rest, says what
-    /// is left to do.
-    #[inline]
-    pub(crate) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
-        const GOOD: Outcome = Outcome::answer(Evidence::Success);
-
-        let cell = self.cell(sent.region)?;
-        let tally = self.evidence(sent.stripe, sent.region)?.of(sent.circuit);
-        if sent.circuit == Circuit::Writes {
-            tally.under_way.fetch_sub(1, Release);
-        }
-        let word = cell.word();
-        let took = now.as_nanos().saturating_sub(sent.at);
-        // Plain, and in the same generation, so it is no probe either.
-        if outcome != GOOD
-            || !sent.flags.is_none()
-            || !self.calm().is_calm()
-            || word != sent.word
-            || took >= self.hot.closer_look
-        {
-            return self.settle_slowly(sent, outcome, now);
-        }
-        cell.note_answer(self.hot.suspect.at(now.as_nanos()));
-        if tally.flight.leave(sent.slot) {
-            return self.judge(sent, Evidence::Success, true, now);
-        }
-        if !cell.is_without_streak(Circuit::Reads)
-            || (sent.circuit == Circuit::Writes && !cell.is_without_streak(Circuit::Writes))
-        {
-            cell.end_streaks(sent.circuit, word);
-        }
-        if self.hot.has_rate {
-            let epoch = self.hot.rate.at(now.as_nanos());
-            tally.rate.add_calls(epoch, 1);
-        }
-        None
-    }
-
+    /// A send is over of which [`Lane::settle_if_good`] could not take care: does what needs no
+    /// lock, and says what is left to do.
     #[cold]
     #[inline(never)]
-    fn settle_slowly(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
-        if sent.circuit == Circuit::Writes && self.calm().has(Calm::MAINTENANCE) {
-            self.tell_if_drained();
+    pub(super) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
+        let tally = self.tally(sent.stripe, sent.region);
+        if sent.circuit == Circuit::Writes {
+            tally
+                .map_or(&self.writes, |tally| &tally.writes)
+                .fetch_sub(1, Release);
+            self.tell_if_drained_in_maintenance();
         }
         let settings = self.breaker.as_ref()?;
-        let cell = self.cell(sent.region)?;
-        let tally = self.evidence(sent.stripe, sent.region)?.of(sent.circuit);
-        let counted = sent.flags.is_tracked() && tally.flight.leave(sent.slot);
+        let tally = tally?;
+        let counted = sent.flags.is_tracked() && tally.of(sent.circuit).flight.leave(sent.slot);
         match outcome {
             Outcome::Judged { evidence, answered } => {
                 if answered {
-                    cell.note_answer(settings.suspect.at(now.as_nanos()));
+                    tally.cell.note_answer(settings.suspect, now.as_nanos());
                 }
                 self.judge(sent, evidence, counted, now)
             }
@@ -379,8 +354,8 @@ impl Core {
     /// A good answer of a circuit that is closed, and was when the send left; it was no probe.
     fn succeed(&self, sent: &Sent, now: Tick) -> Option<()> {
         let settings = self.breaker.as_ref()?;
-        let cell = self.cell(sent.region)?;
-        let evidence = self.evidence(sent.stripe, sent.region)?;
+        let tally = self.tally(sent.stripe, sent.region)?;
+        let cell = &tally.cell;
         let word = cell.word();
         for circuit in Circuit::BOTH {
             let half = word.half(circuit);
@@ -391,7 +366,7 @@ impl Core {
             {
                 cell.end_streak(circuit, half.generation());
                 if circuit == sent.circuit {
-                    evidence.of(circuit).add_good_call(settings, now);
+                    tally.of(circuit).add_good_call(settings, now);
                 }
             }
         }
@@ -414,7 +389,7 @@ impl Core {
         let settings = self.breaker.as_ref()?;
         let cell = self.cell(sent.region)?;
         let outrun = outcome == Outcome::Outrun;
-        let silent = cell.answered.load(Acquire) <= settings.suspect.at(sent.at);
+        let silent = cell.first_silent_slot(settings.suspect) <= settings.suspect.at(sent.at);
         let fails = silent && (outrun || took >= settings.suspect_after);
         if fails {
             return Some(Left {
@@ -434,8 +409,8 @@ impl Core {
     }
 
     /// G4: maintenance waits for the last write.
-    fn tell_if_drained(&self) {
-        if self.writes_in_flight() == 0 {
+    pub(super) fn tell_if_drained_in_maintenance(&self) {
+        if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
             self.note_change();
             self.tell_watchers();
         }
