@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, StatusCode, Uri};
 use tower_geo_policy::breaker::{BreakerSettings, Circuit, Outcome};
+use tower_geo_policy::gate::GateCheck;
 use tower_geo_policy::intent::{Intent, Ruling};
 use tower_geo_policy::provider::Provider;
 use tower_geo_policy::region::{Endpoint, Region, RegionId, Regions};
@@ -66,7 +67,18 @@ const STEP: Duration = Duration::from_millis(1);
 /// Admission and settlement as the layers do them while all is well.
 #[inline(never)]
 fn healthy(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
-    if let Some(sent) = state.send_if_calm(RegionId::FIRST, circuit, now) {
+    match state.send_if_calm(RegionId::FIRST, circuit, now) {
+        Some(sent) => {
+            state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
+        }
+        None => unusual(state, circuit, now, then),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unusual(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
+    if let Some(sent) = state.send_started(RegionId::FIRST, circuit, now) {
         state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
@@ -74,20 +86,27 @@ fn healthy(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
 /// The same, with the conversion of both time stamps.
 #[inline(never)]
 fn healthy_from_instants(state: &ServiceState, now: Instant, then: Instant) {
-    if let Some(sent) = state.send_if_calm(RegionId::FIRST, Circuit::Reads, state.tick(now)) {
+    let started = state.send_started(RegionId::FIRST, Circuit::Reads, state.tick(now));
+    if let Some(sent) = started {
         let then = state.tick(then);
         state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
 
 #[inline(never)]
-fn refused_read(state: &ServiceState, now: Tick) {
-    let _ = black_box(state.admit(RegionId::FIRST, Circuit::Reads, now));
+fn refused_read(state: &ServiceState, now: Tick) -> Option<Tick> {
+    match state.admit(RegionId::FIRST, Circuit::Reads, now) {
+        Err(refusal) => refusal.until,
+        Ok(_) => Some(now),
+    }
 }
 
 #[inline(never)]
-fn refused_write(state: &ServiceState, now: Tick) {
-    let _ = black_box(state.check_gate(now));
+fn refused_write(state: &ServiceState, now: Tick) -> Option<Tick> {
+    match state.check_gate(now) {
+        GateCheck::Refused(refusal) => refusal.until,
+        _ => Some(now),
+    }
 }
 
 #[inline(never)]
@@ -114,8 +133,12 @@ const CASES: [(&str, Call); 8] = [
     ("instants", |s, _, [now, then]| {
         healthy_from_instants(s, now, then)
     }),
-    ("open-read", |s, [now, _], _| refused_read(s, now)),
-    ("open-write", |s, [now, _], _| refused_write(s, now)),
+    ("open-read", |s, [now, _], _| {
+        black_box(refused_read(s, now));
+    }),
+    ("open-write", |s, [now, _], _| {
+        black_box(refused_write(s, now));
+    }),
     ("clone", |s, _, _| cloned(s)),
 ];
 
@@ -132,6 +155,7 @@ fn run(case: &str, n: u32) -> Result<(), Box<dyn Error>> {
     let state = root.handle();
     if case.starts_with("open") {
         state.force_open(RegionId::FIRST, Tick::ZERO);
+        state.force_open(RegionId::new(1), Tick::ZERO);
     }
     let mut ticks = [Tick::ZERO + STEP, Tick::ZERO + STEP + STEP / 2];
     let mut instants = [base + STEP, base + STEP + STEP / 2];

@@ -73,6 +73,12 @@ impl Cell {
         Word(self.word.load(Acquire))
     }
 
+    /// The word, for comparing it with what it was. Orders nothing.
+    #[inline]
+    pub(crate) fn word_now(&self) -> Word {
+        Word(self.word.load(Relaxed))
+    }
+
     pub(crate) fn half(&self, circuit: Circuit) -> Half {
         self.word().half(circuit)
     }
@@ -173,15 +179,9 @@ impl Cell {
     /// The region answered, whatever it said. Stored only when the slot of time has changed.
     #[inline]
     pub(crate) fn note_answer(&self, slots: Epochs, now: u64) {
-        if !self.has_answered_by(now) {
+        if now >= self.answered.load(Relaxed) {
             self.note_first_answer(slots, now);
         }
-    }
-
-    /// Whether an answer at `now` is no news.
-    #[inline]
-    pub(crate) fn has_answered_by(&self, now: u64) -> bool {
-        now < self.answered.load(Relaxed)
     }
 
     #[cold]
@@ -195,14 +195,16 @@ impl Cell {
         slots.at(self.answered.load(Relaxed))
     }
 
-    /// Whether there is no streak to be ended.
-    #[inline]
+    /// Whether both circuits are plainly closed, and a success through `circuit` has no streak to
+    /// end (B1).
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the lower half is the count"
     )]
-    pub(crate) fn is_without_streak(&self, circuit: Circuit) -> bool {
-        self.streaks[circuit as usize & 1].load(Relaxed) as u32 == 0
+    fn is_good(&self, circuit: Circuit) -> bool {
+        let none = |streak: &AtomicU64| streak.load(Relaxed) as u32 == 0;
+        let [reads, writes] = &self.streaks;
+        self.word().is_plain() && none(reads) && (circuit == Circuit::Reads || none(writes))
     }
 
     /// Ends a streak. One load as long as there is none.
@@ -216,16 +218,6 @@ impl Cell {
         let seen = streak.load(Relaxed);
         if seen as u32 != 0 {
             Self::end_streak_slowly(streak, seen, generation);
-        }
-    }
-
-    /// Ends the streaks that a success through `circuit` proves wrong (B1).
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_streaks(&self, circuit: Circuit, word: Word) {
-        self.end_streak(Circuit::Reads, word.half(Circuit::Reads).generation());
-        if circuit == Circuit::Writes {
-            self.end_streak(circuit, word.half(circuit).generation());
         }
     }
 
@@ -308,19 +300,24 @@ impl Cell {
 
 /// What one stripe knows of one region: 1 KiB.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub(crate) struct RegionTally {
+    /// First, because it is looked up by an index.
+    tallies: [Tally; 2],
     /// What is shared about the region, so that one look-up finds both.
     pub(crate) cell: Arc<Cell>,
     /// Writes that are under way, for maintenance (G4).
     pub(crate) writes: AtomicU64,
-    tallies: [Tally; 2],
 }
 
 /// What one stripe knows of one circuit of a region.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) flight: Flight,
+    /// Until when a good call has nothing to do but to be counted: the region has answered in this
+    /// slot of time, the tenth of the window is not over, there is no streak to end and the
+    /// circuits are plainly closed. 0 when one of that is not so.
+    good_until: AtomicU64,
     /// Failures among calls.
     pub(crate) rate: Window,
     /// Slow calls among calls.
@@ -328,9 +325,38 @@ pub(crate) struct Tally {
 }
 
 impl RegionTally {
+    /// A failure or a change of a circuit: good calls have more to do than to be counted. With the
+    /// lock of the group held, after the failure or the change.
+    pub(crate) fn look_closer(&self) {
+        for tally in &self.tallies {
+            tally.good_until.store(0, Release);
+        }
+    }
+
+    /// After a good call at `now` that ended what there was to end: says until when the next ones
+    /// have nothing to do but to be counted.
+    pub(crate) fn relax(&self, circuit: Circuit, settings: &Compiled, now: u64) {
+        let slots = settings.suspect;
+        let mut until = slots.end(slots.at(now));
+        if let Some(rate) = settings.rate {
+            until = until.min(rate.epochs.end(rate.epochs.at(now)));
+        }
+        let good_until = &self.of(circuit).good_until;
+        if !self.cell.is_good(circuit) {
+            return;
+        }
+        // Whoever looks closer changes the cell first and this word afterwards; here it is the
+        // other way round. So one of the two sees the other, and the last word is 0.
+        good_until.swap(until, AcqRel);
+        if !self.cell.is_good(circuit) {
+            good_until.store(0, Release);
+        }
+    }
+
     pub(crate) fn new(cell: Arc<Cell>) -> Self {
         let new = || Tally {
             flight: Flight::new(),
+            good_until: AtomicU64::new(0),
             rate: Window::new(),
             slow: Window::new(),
         };
@@ -349,6 +375,12 @@ impl RegionTally {
 }
 
 impl Tally {
+    /// Whether a good call at `now` has nothing to do but to be counted.
+    #[inline]
+    pub(crate) fn is_relaxed(&self, now: u64) -> bool {
+        now < self.good_until.load(Relaxed)
+    }
+
     /// Counts a call that was neither a failure nor slow.
     pub(crate) fn add_good_call(&self, settings: &Compiled, now: Tick) {
         if let Some(rate) = settings.rate {

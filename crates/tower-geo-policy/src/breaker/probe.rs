@@ -156,7 +156,7 @@ impl Flags {
     }
 
     #[inline]
-    pub(crate) const fn is_none(self) -> bool {
+    const fn is_none(self) -> bool {
         self.0 == 0
     }
 
@@ -188,6 +188,16 @@ impl Flags {
 }
 
 impl Sent {
+    /// The stripe that it was sent by, if there is nothing else to consider.
+    #[inline]
+    pub(crate) const fn mark(&self) -> u8 {
+        if self.flags.is_none() {
+            self.stripe
+        } else {
+            u8::MAX
+        }
+    }
+
     /// The region that it was sent to.
     #[must_use]
     pub const fn region(&self) -> RegionId {

@@ -12,7 +12,8 @@ pub const MAX_PROBES: u32 = 31;
 pub const MAX_CLOSE_AFTER: u32 = 15;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Windows and waits longer than this are typing errors.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Waits longer than this are typing errors.
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A rule that opens a circuit by a rate: so much of so many calls in so much time (B2).
@@ -21,7 +22,7 @@ const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct RateRule {
     /// The share of calls, above 0 and up to 1, that opens the circuit when it is reached.
     pub threshold: f64,
-    /// The length of the sliding window, from 10 ms to a week.
+    /// The length of the sliding window, from 10 ms to a day.
     pub window: Duration,
     /// So many calls must be in the window before a rate means anything; at least 1.
     pub minimum: u32,
@@ -357,7 +358,7 @@ fn check_rate(setting: &'static str, rule: &RateRule) -> Result<(), ConfigError>
             "the minimum must be at least 1 call (got 0)",
         ));
     }
-    within(setting, rule.window, Duration::from_millis(10), WEEK)
+    within(setting, rule.window, Duration::from_millis(10), DAY)
 }
 
 fn within(

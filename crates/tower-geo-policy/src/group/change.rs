@@ -223,6 +223,7 @@ impl Change<'_> {
             u32::try_from(failures).unwrap_or(u32::MAX),
             goes_on,
         );
+        at.look_closer();
         at.add_bad(send.sent.stripe, failures, self.now);
         if streak >= at.settings.streak {
             self.open(at, Why::Streak, draw);
@@ -282,6 +283,7 @@ impl Change<'_> {
     /// Changes the automatic state, and tells it if callers meet another state than before.
     fn transition(&mut self, at: &At<'_>, to: Auto, why: Why) {
         let before = at.cell.change(at.circuit, |h| h.next(to));
+        at.look_closer();
         if before.manual() == Manual::None {
             at.cell.set_since(at.circuit, self.now.as_nanos());
             self.tell_breaker(
@@ -454,6 +456,9 @@ impl Change<'_> {
         };
         for circuit in Circuit::BOTH {
             let before = cell.change(circuit, |h| h.with_manual(manual));
+            for tally in core.stripes_of(region) {
+                tally.look_closer();
+            }
             let change = (before.effective(), before.with_manual(manual).effective());
             if change.0 != change.1 {
                 cell.set_since(circuit, self.now.as_nanos());
@@ -616,6 +621,13 @@ impl At<'_> {
             .stripes_of(self.region)
             .map(|tally| tally.of(self.circuit).flight.mark(from, until))
             .sum()
+    }
+
+    /// A good call has something to end from now on.
+    fn look_closer(&self) {
+        for tally in self.core.stripes_of(self.region) {
+            tally.look_closer();
+        }
     }
 
     /// Forgets the evidence of this circuit.

@@ -36,11 +36,6 @@ impl Calm {
     pub(crate) const fn has(self, reason: Self) -> bool {
         self.0 & reason.0 != 0
     }
-
-    #[inline]
-    pub(crate) const fn is_calm(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// Told that a gate changed.
@@ -169,6 +164,12 @@ impl Core {
         Calm(self.calm.load(Acquire))
     }
 
+    /// Whether nothing is unusual. Orders nothing: what it finds is only a hint to look closer.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        Calm(self.calm.load(Relaxed)) == Calm::CALM
+    }
+
     pub(crate) fn set_calm(&self, calm: Calm) {
         self.calm.store(calm.0, Release);
     }
@@ -265,10 +266,11 @@ impl Core {
     ) -> Option<Sent> {
         let cell = self.cell(region)?;
         let word = cell.word();
-        let mut flags = flags;
-        if !word.is_plain() {
-            flags = flags.with(Flags::CLOSER);
-        }
+        let flags = if word.is_plain() {
+            flags
+        } else {
+            flags.with(Flags::CLOSER)
+        };
         let mut sent = Sent {
             word,
             at: now.as_nanos(),
@@ -370,6 +372,7 @@ impl Core {
                 }
             }
         }
+        tally.relax(sent.circuit, settings, now.as_nanos());
         Some(())
     }
 
@@ -409,6 +412,8 @@ impl Core {
     }
 
     /// G4: maintenance waits for the last write.
+    #[cold]
+    #[inline(never)]
     pub(super) fn tell_if_drained_in_maintenance(&self) {
         if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
             self.note_change();

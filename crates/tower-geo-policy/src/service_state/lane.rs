@@ -19,42 +19,46 @@ pub(crate) struct Lane {
     /// By region; empty without a breaker.
     tallies: Arc<[RegionTally]>,
     suspect: Epochs,
-    rate: Rate,
+    /// The mark of sends that [`settle_if_good`](Self::settle_if_good) may settle.
+    usual: u8,
+    has_rate: bool,
     pub(crate) stripe: u8,
 }
 
-/// What a good call adds to the windows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rate {
-    Nothing,
-    ACall,
-    /// Slow calls count: how long it took matters.
-    CloserLook,
-}
+/// The mark of a send that is not usual, or was not sent by this stripe.
+const UNUSUAL: u8 = u8::MAX;
 
 impl Lane {
     pub(super) fn new(core: Arc<Core>, tallies: Arc<[RegionTally]>, stripe: u8) -> Self {
-        let (suspect, rate) = match &core.breaker {
-            Some(settings) if settings.slow.is_some() => (settings.suspect, Rate::CloserLook),
-            Some(settings) if settings.rate.is_some() => (settings.suspect, Rate::ACall),
-            Some(settings) => (settings.suspect, Rate::Nothing),
-            None => (Epochs::NEVER, Rate::Nothing),
+        let (suspect, usual, has_rate) = match &core.breaker {
+            Some(settings) => {
+                // Where slow calls count, it always matters how long a call took.
+                let usual = if settings.slow.is_some() {
+                    UNUSUAL - 1
+                } else {
+                    stripe
+                };
+                (settings.suspect, usual, settings.rate.is_some())
+            }
+            None => (Epochs::NEVER, stripe, false),
         };
         Self {
             core,
             tallies,
             suspect,
-            rate,
+            usual,
+            has_rate,
             stripe,
         }
     }
 
     #[inline]
     pub(super) fn is_calm(&self) -> bool {
-        self.core.calm().is_calm()
+        self.core.is_calm()
     }
 
-    /// A send leaves, if nothing at all is unusual.
+    /// A send leaves, if nothing at all is unusual. None, and nothing has changed, if anything is;
+    /// the first send of a slot of time is unusual as well.
     #[inline]
     pub(super) fn start_if_calm(
         &self,
@@ -65,17 +69,17 @@ impl Lane {
         if !self.is_calm() {
             return None;
         }
-        let Some(tally) = self.tallies.get(region.index()) else {
-            return self.start(region, circuit, Flags::NONE, now);
-        };
+        let tally = self.tallies.get(region.index())?;
+        // Calm means that it is plain. Should it have ceased to be in this very moment, it will be
+        // another when the send is settled, or good calls are looked at closely.
+        let word = tally.cell.word_now();
         let slot = cut(self.suspect.at(now.as_nanos()));
         if !tally.of(circuit).flight.try_enter(slot) {
-            return self.start(region, circuit, Flags::NONE, now);
+            return None;
         }
         if circuit == Circuit::Writes {
             tally.writes.fetch_add(1, Relaxed);
         }
-        let word = tally.cell.word();
         Some(Sent {
             word,
             at: now.as_nanos(),
@@ -83,15 +87,11 @@ impl Lane {
             region,
             stripe: self.stripe,
             circuit,
-            // Calm was read before the word: what happened in between is seen in the word.
-            flags: if word.is_plain() {
-                Flags::NONE
-            } else {
-                Flags::CLOSER
-            },
+            flags: Flags::NONE,
         })
     }
 
+    /// A send leaves.
     #[cold]
     #[inline(never)]
     pub(super) fn start(
@@ -110,7 +110,7 @@ impl Lane {
     pub(super) fn settle_if_good(&self, sent: &Sent, outcome: Outcome, now: Tick) -> bool {
         const GOOD: Outcome = Outcome::answer(Evidence::Success);
 
-        if outcome != GOOD || !sent.flags.is_none() || sent.stripe != self.stripe {
+        if outcome != GOOD || sent.mark() != self.usual {
             return false;
         }
         let Some(region) = self.tallies.get(sent.region.index()) else {
@@ -118,28 +118,16 @@ impl Lane {
         };
         let (cell, tally) = (&*region.cell, region.of(sent.circuit));
         // The word was plain when the send left, and nothing has changed since (B6).
-        if cell.word() != sent.word
-            || !cell.has_answered_by(now.as_nanos())
-            || !cell.is_without_streak(Circuit::Reads)
-        {
-            return false;
-        }
-        match self.rate {
-            Rate::ACall if !tally.rate.is_current(now.as_nanos()) => return false,
-            Rate::CloserLook => return false,
-            Rate::ACall | Rate::Nothing => {}
-        }
-        let write = sent.circuit == Circuit::Writes;
-        if write && !cell.is_without_streak(Circuit::Writes) {
+        if cell.word_now() != sent.word || !tally.is_relaxed(now.as_nanos()) {
             return false;
         }
         if !tally.flight.try_leave(sent.slot) {
             return false;
         }
-        if self.rate == Rate::ACall {
+        if self.has_rate {
             tally.rate.add_one();
         }
-        if write {
+        if sent.circuit == Circuit::Writes {
             region.writes.fetch_sub(1, Release);
             // Maintenance may wait for this very write.
             if !self.is_calm() {

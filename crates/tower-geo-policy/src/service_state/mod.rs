@@ -381,9 +381,9 @@ impl<X> ServiceState<X> {
         }
     }
 
-    /// A send leaves now, if nothing at all is unusual: [`is_calm`](Self::is_calm) and
-    /// [`send_started`](Self::send_started) in one. None if something is, or if there is nothing
-    /// to settle.
+    /// A send leaves now, if nothing at all is unusual. The shortest way: none means that
+    /// something may be, and that it is to be done the long way, by [`admit`](Self::admit) and
+    /// [`send_started`](Self::send_started).
     #[inline]
     pub fn send_if_calm(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         self.0.lane.start_if_calm(region, circuit, now)
@@ -394,10 +394,10 @@ impl<X> ServiceState<X> {
     #[inline]
     pub fn send_started(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         let lane = &self.0.lane;
-        if lane.is_calm() {
-            return lane.start_if_calm(region, circuit, now);
+        match lane.start_if_calm(region, circuit, now) {
+            Some(sent) => Some(sent),
+            None => lane.start(region, circuit, Flags::NONE, now),
         }
-        lane.start(region, circuit, Flags::NONE, now)
     }
 
     /// A send of an operation leaves now that has given its one failure to these circuits of this
@@ -527,7 +527,7 @@ impl<X> ServiceState<X> {
     #[inline]
     pub fn check_gate(&self, now: Tick) -> GateCheck {
         let core = &*self.0.lane.core;
-        if core.calm().is_calm() {
+        if core.is_calm() {
             return GateCheck::Pass;
         }
         let until = core.gate_until();
@@ -607,7 +607,7 @@ impl<X> ServiceState<X> {
     #[must_use]
     pub fn trial_is_due(&self, now: Tick) -> bool {
         let core = &*self.0.lane.core;
-        !core.calm().is_calm()
+        !core.is_calm()
             && core.gate_mode == GateMode::WhileOpen
             && now.as_nanos() >= core.gate_until()
             && core.gate_record().0 != GateStatus::ReadWrite
