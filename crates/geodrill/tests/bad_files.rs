@@ -1,5 +1,10 @@
 //! Files that cannot be used: exit 2 with the path of the key, and never a panic.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests may panic as tests do"
+)]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,10 @@
 //! The command line: exit codes, several files, standard input, long drills.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests may panic as tests do"
+)]
+
 mod common;
 
 use common::{geodrill, run_stdin, text};
