@@ -96,7 +96,7 @@ impl<S> CircuitBreaker<S> {
 
 impl<S, B, RB> Service<Request<B>> for CircuitBreaker<S>
 where
-    S: Service<Request<B>, Response = Response<RB>>,
+    S: Service<Request<B>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     RB: http_body::Body,
 {
@@ -118,7 +118,12 @@ where
                 let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
                 ResponseFuture::sending(self.inner.call(request), watch)
             }
-            Err(error) => ResponseFuture::refused(error),
+            Err(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                self.inner = self.inner.clone();
+                ResponseFuture::refused(error)
+            }
         }
     }
 }

@@ -84,7 +84,7 @@ where
 
 impl<S, P, B, RB> Future for ResponseFuture<S, P, B>
 where
-    S: Service<Request<P::Body>, Response = Response<RB>>,
+    S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     P: BodyPolicy<B>,
 {

@@ -3,6 +3,7 @@
 use http::{Method, Request};
 use tower_geo_policy::budget;
 use tower_geo_policy::operation::{Operation, Reach, RequestOptions};
+use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
 use crate::body::BodyPolicy;
@@ -48,7 +49,13 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_neutral() {
         return Start::Pass;
     }
-    let mut operation = Operation::new(intent, home, reach, state.mode());
+    // G4: maintenance overrides the mode of the service.
+    let mode = if state.in_maintenance() {
+        LocationMode::SecondaryOnly
+    } else {
+        state.mode()
+    };
+    let mut operation = Operation::new(intent, home, reach, mode);
     if !request.extensions().is_empty() {
         if let Some(options) = request.extensions().get::<RequestOptions>() {
             if let Err(misfit) = operation.set_options(options, regions) {

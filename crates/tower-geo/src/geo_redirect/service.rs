@@ -95,7 +95,12 @@ where
                 let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
                 return ResponseFuture::passing(self.inner.call(request));
             }
-            Start::Refuse(error) => return ResponseFuture::refused(error),
+            Start::Refuse(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                self.inner = self.inner.clone();
+                return ResponseFuture::refused(error);
+            }
             Start::Drive { operation, home } => (operation, home),
         };
         // The readied service is moved into the call and a clone is left, which is not ready.
