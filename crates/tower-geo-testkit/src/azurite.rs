@@ -26,13 +26,13 @@ pub const ACCOUNT: &str = "devstoreaccount1";
 pub const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// How long it may take to start; usually it is one second.
+/// How long it may take to start or to end; usually it is one second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the emulator with the test that started it, however that test ends: its standard input is a
-/// pipe that only the test holds open.
+/// pipe that only the test holds open. Without `unref` it could not end by itself when asked to.
 const END_WITH_PARENT: &str =
-    "data:text/javascript,process.stdin.on('end',()=>process.exit(3)).resume()";
+    "data:text/javascript,process.stdin.on('end',()=>process.exit(3)).resume().unref()";
 
 /// How an emulator is started.
 #[derive(Clone, Debug, Default)]
@@ -175,15 +175,19 @@ impl Azurite {
     ///
     /// # Errors
     ///
-    /// When the operating system refuses.
+    /// When the operating system refuses, and when it has not ended within a minute; it is killed
+    /// then.
     pub async fn terminate(&mut self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
         // A stopped process gets the signal when it goes on.
         self.thaw()?;
-        if let Some(mut running) = self.running.take() {
-            running.child.wait().await?;
+        match self.running.take() {
+            Some(mut running) => {
+                timeout(PATIENCE, running.child.wait()).await??;
+                Ok(())
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Stops it (SIGSTOP): a black hole. The kernel still accepts connections; nothing answers.

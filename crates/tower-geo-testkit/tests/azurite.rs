@@ -1,6 +1,8 @@
 //! The signer of `tower_geo::shared_key` judged by the storage emulator, and the emulator's own
 //! handling. Needs `scripts/setup`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -156,7 +158,10 @@ async fn signed_messages_are_put_and_peeked() {
     let url = format!("{primary}/work/messages?messagettl=60");
     let message = "<QueueMessage><MessageText>meow</MessageText></QueueMessage>";
     let headers = [("content-type", "application/xml")];
-    expect(&client.send(Method::POST, &url, &headers, message).await, 201);
+    expect(
+        &client.send(Method::POST, &url, &headers, message).await,
+        201,
+    );
     for endpoint in [&primary, &secondary] {
         let url = format!("{endpoint}/work/messages?peekonly=true&numofmessages=2");
         let answer = client.get(&url).await;
@@ -209,7 +214,9 @@ async fn signatures_hold_under_production_host_names() {
         .unwrap();
     let ca = TestCa::new().unwrap();
     let front = |host, refuses| {
-        let builder = Front::builder(azurite.blob_addr()).tls(&ca, [host]).unwrap();
+        let builder = Front::builder(azurite.blob_addr())
+            .tls(&ca, [host])
+            .unwrap();
         builder.refuse_writes(refuses).start().unwrap()
     };
     let hosts = [
@@ -277,6 +284,21 @@ async fn emulator_keeps_ports_and_data_over_its_ends() {
 
     azurite.kill().await.unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn dropped_emulator_is_gone() {
+    let azurite = azurite().await;
+    let addr = azurite.queue_addr();
+    assert!(tokio::net::TcpStream::connect(addr).await.is_ok());
+    drop(azurite);
+    // The signal is sent by then; the kernel takes its time to carry it out.
+    let gone = async {
+        while tokio::net::TcpStream::connect(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), gone).await.unwrap();
 }
 
 #[tokio::test]

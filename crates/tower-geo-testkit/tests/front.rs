@@ -1,6 +1,8 @@
 //! Fronts over the two-region store: forwarding, breaking, TLS under production host names, and the
 //! refusal of writes at a secondary.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -164,7 +166,11 @@ async fn writes_and_dequeues_are_refused_and_counted() {
     for (method, target, refuses) in [
         (Method::GET, "/c/b", false),
         (Method::GET, "/q/messages?peekonly=true", false),
-        (Method::GET, "/q/messages?numofmessages=1&PeekOnly=true", false),
+        (
+            Method::GET,
+            "/q/messages?numofmessages=1&PeekOnly=true",
+            false,
+        ),
         (Method::GET, "/q/messages", true),
         (Method::GET, "/q/messages?peekonly=false", true),
         (Method::GET, "/account/q/messages?x=peekonly", true),
@@ -174,7 +180,11 @@ async fn writes_and_dequeues_are_refused_and_counted() {
     ] {
         let url = format!("http://{}{target}", front.addr());
         let (status, _) = send(&client, method.clone(), &url).await.unwrap();
-        assert_eq!(status == StatusCode::FORBIDDEN, refuses, "{method} {target}");
+        assert_eq!(
+            status == StatusCode::FORBIDDEN,
+            refuses,
+            "{method} {target}"
+        );
         refused += u64::from(refuses);
     }
     assert_eq!(front.refused(), refused);

@@ -184,6 +184,7 @@ pub struct Operation {
     replayable: bool,
     is_delete: bool,
     repeats_a_failure: bool,
+    has_looked: bool,
     sends: u32,
     started: Option<Tick>,
     signature_limit: Option<Tick>,
@@ -246,6 +247,7 @@ impl Operation {
             replayable: false,
             is_delete: false,
             repeats_a_failure: false,
+            has_looked: false,
             sends: 0,
             started: None,
             signature_limit: None,
@@ -268,13 +270,17 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// When it is pinned to a region that the service does not have.
+    /// When it is pinned to a region that the service does not have, or may go to a copy and there
+    /// is none.
     pub fn set_options(
         &mut self,
         options: &RequestOptions,
         regions: &Regions,
     ) -> Result<(), Misfit> {
         if let Some(mode) = options.get_location_mode() {
+            if self.intent.is_read() && mode.needs_secondary() && regions.len() < 2 {
+                return Err(Misfit::NoCopy);
+            }
             self.mode = mode;
         }
         if let Some(pin) = options.get_pin() {
@@ -446,6 +452,7 @@ impl Operation {
         let mut earliest = None;
         loop {
             let found = self.choose(context, now, unavailable, &mut earliest, draw);
+            self.note_looked(context, found.map(|choice| choice.region), now);
             let Some(mut choice) = found else {
                 return Step::Finish(self.finish(context, earliest));
             };
@@ -468,6 +475,21 @@ impl Operation {
                     earliest = choice::earlier(earliest, until);
                 }
             }
+        }
+    }
+
+    /// Tells the circuits that this operation would have used and found open, once (B4).
+    fn note_looked<X>(&mut self, context: &Context<'_, X>, chosen: Option<RegionId>, now: Tick) {
+        if self.sends > 0 || std::mem::replace(&mut self.has_looked, true) {
+            return;
+        }
+        let candidates = self.candidates(context.state.regions());
+        let passed_over = candidates
+            .as_slice()
+            .iter()
+            .take_while(|&&region| Some(region) != chosen);
+        for &region in passed_over {
+            context.state.note_operation(region, self.circuit(), now);
         }
     }
 

@@ -70,6 +70,7 @@ impl Operation {
         let silent = self.sends == 1
             && self.past.is_none()
             && verdict.is_final()
+            && !self.current.probe
             && self.current.region == self.home
             && self.home == context.state.regions().writer();
         if silent {

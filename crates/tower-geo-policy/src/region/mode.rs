@@ -41,7 +41,8 @@ pub enum LocationMode {
 }
 
 impl LocationMode {
-    const ALL: [Self; 4] = [
+    /// All four.
+    pub const ALL: [Self; 4] = [
         Self::PrimaryOnly,
         Self::PrimaryThenSecondary,
         Self::SecondaryOnly,

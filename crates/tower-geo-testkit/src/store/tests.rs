@@ -230,12 +230,13 @@ async fn writes_appear_at_the_secondary_after_the_lag() {
 #[tokio::test(start_paused = true)]
 async fn lag_is_counted_by_the_clock_of_tokio() {
     let store = TwoRegionStore::start().await.unwrap();
-    let mut data = crate::lock(&store.data);
-    data.seed_container("c");
-    data.set_replication(Replication::After(Duration::from_secs(5)));
-    let blob = data.new_version("meow".into(), Vec::new());
-    data.change(super::data::Change::Put("c".into(), "b".into(), blob));
-    drop(data);
+    {
+        let mut data = crate::lock(&store.data);
+        data.seed_container("c");
+        data.set_replication(Replication::After(Duration::from_secs(5)));
+        let blob = data.new_version("meow".into(), Vec::new());
+        data.change(super::data::Change::Put("c".into(), "b".into(), blob));
+    }
 
     tokio::time::advance(Duration::from_millis(4_999)).await;
     assert_eq!(store.content(Side::Secondary, "c", "b"), None);

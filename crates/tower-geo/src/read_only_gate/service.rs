@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::gate::{GateCheck, GateStatus, ReadOnly};
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
@@ -123,7 +124,13 @@ impl<S, M> ReadOnlyGate<S, M> {
                     .insert(Handoff::of_gate(state, slot));
                 Ok(())
             }
-            GateCheck::Refused(refused) => Err((refused, now)),
+            GateCheck::Refused(refused) => {
+                let writer = state.regions().writer();
+                for circuit in Circuit::BOTH {
+                    state.note_operation(writer, circuit, now);
+                }
+                Err((refused, now))
+            }
             // Nothing that this version knows refuses it.
             _ => Ok(()),
         }

@@ -1,0 +1,314 @@
+//! The drill format: from the text of a file to a drill that can be played.
+//!
+//! Three steps, a file each: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
+//! names, sense). A problem of any of them carries the path of the key.
+
+mod maybe;
+mod millis;
+mod raw;
+mod resolve;
+mod tree;
+mod unsupported;
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value;
+use tower_geo_policy::region::Endpoint;
+
+pub(crate) use millis::Millis;
+pub use tree::Syntax;
+
+use crate::glob::Glob;
+use crate::problem::Problem;
+
+/// Reads a drill; every key is checked, and every name resolved.
+pub(crate) fn read(text: &str, syntax: Syntax) -> Result<Drill, Problem> {
+    let tree = tree::parse(text, syntax)?;
+    let raw = serde_path_to_error::deserialize(tree).map_err(|error| key_problem(&error))?;
+    resolve::resolve(raw)
+}
+
+/// An error about a key names the key itself; where it is missing, serde names the object.
+fn key_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let path = tree::path_of(error.path());
+    let message = error.inner().to_string();
+    let quoted = |start: &str| message.strip_prefix(start)?.split_once('`');
+    if let Some((_, rest)) = quoted("unknown field `") {
+        return Problem::at(path, format!("unknown key{rest}"));
+    }
+    if let Some((key, _)) = quoted("missing field `") {
+        let dot = if path.is_empty() { "" } else { "." };
+        return Problem::at(format!("{path}{dot}{key}"), "missing");
+    }
+    Problem::at(path, message)
+}
+
+/// A drill with every default filled in.
+#[derive(Debug)]
+pub(crate) struct Drill {
+    pub(crate) name: String,
+    pub(crate) seed: u64,
+    /// The wall clock at time 0.
+    pub(crate) start: SystemTime,
+    pub(crate) services: Vec<Service>,
+    /// By authority in lower case.
+    pub(crate) hosts: IndexMap<String, Answer>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) operator: Vec<Act>,
+    pub(crate) expect: Vec<Expect>,
+}
+
+/// Which defaults hold: those of the format, or those of the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Defaults {
+    Exact,
+    Product,
+}
+
+/// A location mode (R2), as it is written in a drill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Mode {
+    PrimaryOnly,
+    PrimaryThenSecondary,
+    SecondaryOnly,
+    SecondaryThenPrimary,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Jitter {
+    None,
+    Equal,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RetryMode {
+    Exponential,
+    Fixed,
+}
+
+/// A service, to be built by `stack`.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) kind: ServiceKind,
+    pub(crate) mode: Mode,
+    /// The index of the service whose group this one joins (B12).
+    pub(crate) shares_with: Option<usize>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) breaker: Option<Breaker>,
+    /// Whether an open circuit makes the service read-only by itself (G1).
+    pub(crate) read_only_while_open: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum ServiceKind {
+    AzureStorage {
+        endpoint: Endpoint,
+        secondary: Secondary,
+    },
+    Static {
+        regions: Vec<Region>,
+    },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Secondary {
+    /// By R11, when something needs it.
+    Derive,
+    At(Endpoint),
+    None,
+}
+
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) name: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) writable: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) mode: RetryMode,
+    pub(crate) max_retries: u32,
+    pub(crate) delay: Duration,
+    pub(crate) max_delay: Duration,
+    pub(crate) jitter: Jitter,
+    pub(crate) attempt_timeout: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) budget: Option<u32>,
+    pub(crate) replay_all: bool,
+    pub(crate) buffer: Option<u64>,
+    pub(crate) body_idle: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    pub(crate) streak: Option<u32>,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) slow: Option<Slow>,
+    pub(crate) open_for: Duration,
+    pub(crate) max_open_for: Duration,
+    pub(crate) open_for_calls: Option<u32>,
+    pub(crate) suspect_after: Duration,
+    pub(crate) jitter: Jitter,
+    pub(crate) probes: u32,
+    pub(crate) probe_deadline: Duration,
+    pub(crate) close_after: u32,
+    pub(crate) ramp: Vec<f64>,
+    pub(crate) ramp_step: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) threshold: f64,
+    pub(crate) window: Duration,
+    pub(crate) minimum: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slow {
+    pub(crate) after: Duration,
+    pub(crate) rate: Rate,
+}
+
+/// When a rule matches, and what it does then.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// The authority in lower case.
+    pub(crate) host: Glob,
+    pub(crate) method: Option<Method>,
+    pub(crate) path: Option<Glob>,
+    pub(crate) headers: Vec<(HeaderName, Glob)>,
+    pub(crate) from: Millis,
+    pub(crate) until: Option<Millis>,
+    pub(crate) rate: f64,
+    pub(crate) answers: Vec<(Answer, Option<u64>)>,
+}
+
+/// What the wire does with one send.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) latency: Duration,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Fault(Fault),
+    Response {
+        status: StatusCode,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: Bytes,
+        end: BodyEnd,
+    },
+}
+
+/// A send that gets no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Connect,
+    Dns,
+    Tls,
+    Reset,
+    Hang,
+}
+
+/// How a response body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    Whole,
+    CutAfter(usize),
+    StallAfter(usize),
+}
+
+/// A request, or a series of them.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: String,
+    pub(crate) at: Millis,
+    /// The interval, and the end that is not part of it.
+    pub(crate) every: Option<(Millis, Millis)>,
+    pub(crate) service: usize,
+    pub(crate) method: Method,
+    /// As written in the file.
+    pub(crate) path: String,
+    /// `None` when the path is relative to the service's endpoint.
+    pub(crate) absolute: Option<Uri>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Bytes,
+    pub(crate) streaming: bool,
+    pub(crate) options: RequestOptions,
+    pub(crate) show: Vec<HeaderName>,
+    pub(crate) cancel_after: Option<Duration>,
+}
+
+impl Request {
+    /// How many operations the request makes.
+    pub(crate) fn count(&self) -> u64 {
+        match self.every {
+            None => 1,
+            Some((every, until)) => (until.0 - self.at.0).div_ceil(every.0),
+        }
+    }
+}
+
+/// What the caller says for one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestOptions {
+    pub(crate) replayable: bool,
+    pub(crate) mode: Option<Mode>,
+    /// The name of a region of the service.
+    pub(crate) pin: Option<String>,
+}
+
+/// What an operator does by hand.
+#[derive(Debug)]
+pub(crate) struct Act {
+    pub(crate) at: Millis,
+    pub(crate) service: usize,
+    pub(crate) deed: Deed,
+}
+
+/// Circuits of the writer where no region is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    ReadOnly,
+    ReadWrite,
+    Maintenance,
+    EndMaintenance,
+    ForceOpen(Option<String>),
+    ForceClosed(Option<String>),
+    Automatic(Option<String>),
+    Reset(Option<String>),
+    LocationMode(Mode),
+}
+
+/// What must hold of the result.
+#[derive(Debug)]
+pub(crate) struct Expect {
+    pub(crate) at: String,
+    pub(crate) wishes: Vec<Wish>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    Is(Value),
+    IsNot(Value),
+    AtLeast(f64),
+    AtMost(f64),
+    Contains(Value),
+    Absent,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+use std::time::Duration;
+
+use super::{BodyEnd, Drill, Jitter, Mode, Secondary, ServiceKind, Syntax, What, read};
+use crate::problem::Problem;
+
+const BLOB: &str = r#""services": {"blob": {"provider": "azure-storage", "endpoint": "https://contoso.blob.core.windows.net"}}"#;
+
+fn drill(text: &str) -> Drill {
+    read(text, Syntax::Json).unwrap()
+}
+
+fn problem(text: &str) -> Problem {
+    read(text, Syntax::Json).unwrap_err()
+}
+
+#[test]
+fn defaults_are_those_of_the_format() {
+    let drill = drill(&format!("{{{BLOB}}}"));
+    assert_eq!((drill.name.as_str(), drill.seed), ("", 0));
+    let start = humantime::parse_rfc3339("2026-01-01T00:00:00Z").unwrap();
+    assert_eq!(drill.start, start);
+    let service = &drill.services[0];
+    assert!(service.read_only_while_open);
+    assert_eq!(service.mode, Mode::PrimaryOnly);
+    let ServiceKind::AzureStorage { secondary, .. } = &service.kind else {
+        panic!("{service:?}");
+    };
+    assert_eq!(*secondary, Secondary::Derive);
+    let retry = service.retry.as_ref().unwrap();
+    assert_eq!((retry.max_retries, retry.budget), (5, Some(500)));
+    assert_eq!(retry.delay, Duration::from_millis(800));
+    assert_eq!(retry.deadline, Some(Duration::from_secs(60)));
+    assert_eq!(retry.jitter, Jitter::None);
+    let breaker = service.breaker.as_ref().unwrap();
+    assert_eq!((breaker.streak, breaker.probes), (Some(10), 1));
+    assert_eq!(breaker.rate.unwrap().minimum, 20);
+    assert!(breaker.ramp.is_empty() && breaker.slow.is_none());
+}
+
+#[test]
+fn the_products_own_defaults_are_jitter_and_a_ramp() {
+    let drill = drill(&format!(r#"{{"defaults": "product", {BLOB}}}"#));
+    let service = &drill.services[0];
+    assert_eq!(service.retry.as_ref().unwrap().jitter, Jitter::Equal);
+    let breaker = service.breaker.as_ref().unwrap();
+    assert_eq!(breaker.jitter, Jitter::Equal);
+    assert_eq!(breaker.ramp, [0.05, 0.25]);
+}
+
+#[test]
+fn false_is_null_in_every_syntax() {
+    let json = |off: &str| {
+        format!(
+            r#"{{"services": {{"s": {{"provider": "azure-storage", "endpoint": "https://a.test",
+                 "retry": {off}, "secondary": {off}, "breaker": {{"streak": {off}, "rate": {off}}}}}}}}}"#
+        )
+    };
+    let toml = r#"
+        start = 2026-02-01T00:00:00Z
+        [services.s]
+        provider = "azure-storage"
+        endpoint = "https://a.test"
+        retry = false
+        secondary = false
+        breaker = { streak = false, rate = false }
+    "#;
+    let yaml = "
+services:
+  s:
+    provider: azure-storage
+    endpoint: https://a.test
+    retry: false
+    secondary: ~
+    breaker: {streak: null, rate: false}
+";
+    for (text, syntax) in [
+        (json("false"), Syntax::Json),
+        (json("null"), Syntax::Json),
+        (toml.to_owned(), Syntax::Toml),
+        (yaml.to_owned(), Syntax::Yaml),
+    ] {
+        let drill = read(&text, syntax).unwrap();
+        let service = &drill.services[0];
+        assert!(service.retry.is_none(), "{syntax:?}");
+        let breaker = service.breaker.as_ref().unwrap();
+        assert!(breaker.streak.is_none() && breaker.rate.is_none());
+        let ServiceKind::AzureStorage { secondary, .. } = &service.kind else {
+            panic!("{service:?}");
+        };
+        assert_eq!(*secondary, Secondary::None);
+    }
+}
+
+#[test]
+fn a_problem_names_the_path_of_its_key() {
+    for (text, path) in [
+        (format!(r#"{{"nmae": "x", {BLOB}}}"#), "nmae"),
+        (r#"{"name": "x"}"#.to_owned(), "services"),
+        (r#"{"services": {}}"#.to_owned(), "services"),
+        (format!(r#"{{"seed": -1, {BLOB}}}"#), "seed"),
+        (format!(r#"{{"seed": null, {BLOB}}}"#), "seed"),
+        (format!(r#"{{"start": "yesterday", {BLOB}}}"#), "start"),
+        (
+            r#"{"services": {"b": {"provider": "azure-storage"}}}"#.to_owned(),
+            "services.b.endpoint",
+        ),
+        (
+            r#"{"services": {"b": {"provider": "s3", "endpoint": "https://a.test"}}}"#.to_owned(),
+            "services.b.provider",
+        ),
+        (
+            service(r#""retry": {"delay": "-5s"}"#),
+            "services.b.retry.delay",
+        ),
+        (
+            service(r#""retry": {"delay": 5}"#),
+            "services.b.retry.delay",
+        ),
+        (
+            service(r#""retry": {"dellay": "5s"}"#),
+            "services.b.retry.dellay",
+        ),
+        (service(r#""retry": true"#), "services.b.retry"),
+        (
+            service(r#""retry": {"budget": {"capacity": 0}}"#),
+            "services.b.retry.budget.capacity",
+        ),
+        (
+            service(r#""breaker": {"probes": 0}"#),
+            "services.b.breaker.probes",
+        ),
+        (
+            service(r#""breaker": {"rate": {"threshold": 1.5}}"#),
+            "services.b.breaker.rate.threshold",
+        ),
+        (
+            service(r#""breaker": {"slow": {}}"#),
+            "services.b.breaker.slow.after",
+        ),
+        (
+            service(r#""breaker": {"ramp": [0.5, 0.25]}"#),
+            "services.b.breaker.ramp",
+        ),
+        (service(r#""regions": []"#), "services.b.regions"),
+        (
+            service(r#""preferred": ["West US"]"#),
+            "services.b.preferred",
+        ),
+        (
+            service(r#""share_state_with": "b""#),
+            "services.b.share_state_with",
+        ),
+        (
+            service(r#""share_state_with": "c""#),
+            "services.b.share_state_with",
+        ),
+        (
+            rule(r#""host": "a test", "answers": [{"status": 200}]"#),
+            "rules[0].host",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": []"#),
+            "rules[0].answers",
+        ),
+        (
+            rule(r#""host": "a.test", "rate": 1.5, "answers": [{"status": 200}]"#),
+            "rules[0].rate",
+        ),
+        (
+            rule(r#""host": "a.test", "from": "5s", "until": "5s", "answers": [{"status": 200}]"#),
+            "rules[0].until",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 200}, {"status": 100}]"#),
+            "rules[0].answers[1].status",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 70000}]"#),
+            "rules[0].answers[0].status",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{}]"#),
+            "rules[0].answers[0]",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"fault": "fire"}]"#),
+            "rules[0].answers[0].fault",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"fault": "dns", "body": "x"}]"#),
+            "rules[0].answers[0].body",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 200, "cut_after": 1}]"#),
+            "rules[0].answers[0].cut_after",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 200, "times": 0}]"#),
+            "rules[0].answers[0].times",
+        ),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 200, "latency": "soon"}]"#),
+            "rules[0].answers[0].latency",
+        ),
+        (request(r#""service": "q""#), "requests[0].service"),
+        (
+            request(r#""service": "b", "every": "1s""#),
+            "requests[0].until",
+        ),
+        (
+            request(r#""service": "b", "until": "1s""#),
+            "requests[0].every",
+        ),
+        (
+            request(r#""service": "b", "every": "0s", "until": "1s""#),
+            "requests[0].every",
+        ),
+        (
+            request(r#""service": "b", "at": "1h", "every": "1ms", "until": "100h""#),
+            "requests",
+        ),
+        (
+            request(r#""service": "b", "method": "GE T""#),
+            "requests[0].method",
+        ),
+        (
+            request(r#""service": "b", "headers": {"a b": "c"}"#),
+            "requests[0].headers",
+        ),
+        (
+            request(r#""service": "b", "pin": "third""#),
+            "requests[0].pin",
+        ),
+        (
+            request(r#""service": "b", "show": [1]"#),
+            "requests[0].show[0]",
+        ),
+        (act(r#""do": "explode""#), "operator[0].do"),
+        (act(r#""do": "location-mode""#), "operator[0].to"),
+        (
+            act(r#""do": "read-only", "region": "primary""#),
+            "operator[0].region",
+        ),
+        (
+            act(r#""do": "reset", "region": "third""#),
+            "operator[0].region",
+        ),
+        (
+            format!(r#"{{{BLOB}, "expect": [{{"at": "x", "is": 1}}]}}"#),
+            "expect[0].at",
+        ),
+        (
+            format!(r#"{{{BLOB}, "expect": [{{"at": "/x"}}]}}"#),
+            "expect[0]",
+        ),
+        (
+            format!(r#"{{{BLOB}, "hosts": {{"a@b": {{}}}}}}"#),
+            "hosts.a@b",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert_eq!(problem.path(), path, "{text}\n{problem}");
+        assert!(!problem.message().ends_with('.'), "{problem}");
+    }
+}
+
+fn service(keys: &str) -> String {
+    format!(
+        r#"{{"services": {{"b": {{"provider": "azure-storage", "endpoint": "https://a.test", {keys}}}}}}}"#
+    )
+}
+
+fn rule(keys: &str) -> String {
+    format!(r#"{{{BLOB}, "rules": [{{{keys}}}]}}"#)
+}
+
+fn request(keys: &str) -> String {
+    service(r#""retry": null"#).trim_end_matches('}').to_owned()
+        + &format!(r#"}}}}, "requests": [{{"id": "r", "path": "/", {keys}}}]}}"#)
+}
+
+fn act(keys: &str) -> String {
+    format!(r#"{{{BLOB}, "operator": [{{"at": "1s", "service": "blob", {keys}}}]}}"#)
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_refused_in_every_syntax() {
+    let twice = problem(&format!(r#"{{"seed": 1, "seed": 2, {BLOB}}}"#));
+    assert!(twice.message().contains("`seed`"), "{twice}");
+    for (text, syntax) in [
+        ("seed = 1\nseed = 2\n", Syntax::Toml),
+        ("seed: 1\nseed: 2\n", Syntax::Yaml),
+    ] {
+        let twice = read(text, syntax).unwrap_err();
+        assert!(twice.message().starts_with("not "), "{twice}");
+    }
+}
+
+#[test]
+fn what_is_no_syntax_at_all_says_where() {
+    for (text, syntax) in [
+        ("{\"seed\": 1,,}", Syntax::Json),
+        ("seed = \n", Syntax::Toml),
+        ("seed: [1\n", Syntax::Yaml),
+        ("{} {}", Syntax::Json),
+    ] {
+        let problem = read(text, syntax).unwrap_err();
+        assert!(problem.message().contains("line"), "{problem}");
+        assert!(!problem.message().contains('\n'), "{problem}");
+    }
+}
+
+#[test]
+fn keys_whose_rules_are_not_built_say_so() {
+    for (text, path) in [
+        (service(r#""hedge": {"after": "1s"}"#), "services.b.hedge"),
+        (service(r#""last_sync": {"every": "1s"}"#), "services.b.last_sync"),
+        (service(r#""max_staleness": "5m""#), "services.b.max_staleness"),
+        (service(r#""read_your_writes": true"#), "services.b.read_your_writes"),
+        (service(r#""writes_while_read_only": "defer""#), "services.b.writes_while_read_only"),
+        (service(r#""retry": {"resume": true}"#), "services.b.retry.resume"),
+        (
+            service(r#""monitor": {"path": "/", "every": "5s"}"#),
+            "services.b.monitor",
+        ),
+        (
+            r#"{"services": {"d": {"provider": "cosmos", "endpoint": "https://a.test", "retry": {}}}}"#
+                .to_owned(),
+            "services.d.provider",
+        ),
+        (format!(r#"{{{BLOB}, "stores": {{"a.test": {{}}}}}}"#), "stores"),
+        (
+            rule(r#""host": "a.test", "answers": [{"status": 502, "applied": true}]"#),
+            "rules[0].answers[0].applied",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert_eq!((problem.path(), problem.message()), (path, "not supported yet"));
+    }
+    // Their defaults are no use of them.
+    drill(&service(
+        r#""hedge": null, "monitor": false, "last_sync": null, "read_your_writes": false,
+           "max_staleness": null, "writes_while_read_only": "refuse", "retry": {"resume": false}"#,
+    ));
+}
+
+#[test]
+fn answers_and_requests_are_read_as_written() {
+    let drill = drill(&format!(
+        r#"{{{BLOB},
+        "rules": [{{"host": "*.BLOB.core.windows.net", "answers": [
+            {{"status": 200, "body": "0123456789", "cut_after": 4, "latency": "1s"}}, {{"fault": "hang", "times": 2}}]}}],
+        "requests": [{{"id": "r", "at": "1s", "every": "10s", "until": "31s", "service": "blob", "path": "https://login.test/x"}}]}}"#
+    ));
+    let answers = &drill.rules[0].answers;
+    let What::Response { end, .. } = &answers[0].0.what else {
+        panic!("{answers:?}");
+    };
+    assert_eq!(*end, BodyEnd::CutAfter(4));
+    assert_eq!(answers[1].1, Some(2));
+    assert!(
+        drill.rules[0]
+            .host
+            .matches(b"contoso.blob.core.windows.net")
+    );
+    let request = &drill.requests[0];
+    assert_eq!(request.count(), 3);
+    assert!(request.absolute.is_some());
+}
+
+#[test]
+fn services_that_share_in_a_circle_are_refused() {
+    let text = r#"{"services": {
+        "a": {"provider": "azure-storage", "endpoint": "https://a.test", "share_state_with": "b"},
+        "b": {"provider": "azure-storage", "endpoint": "https://b.test", "share_state_with": "a"}}}"#;
+    assert_eq!(problem(text).path(), "services.a.share_state_with");
+}

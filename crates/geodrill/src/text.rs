@@ -1,0 +1,295 @@
+//! The result of a drill for a person: a time line per service, sums, and what failed.
+
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::expect::Checked;
+use crate::format::Millis;
+use crate::result::Summary;
+use crate::run::Report;
+use crate::stage::{Event, EventRecord};
+use crate::states::{self, Level};
+use crate::timeline::{Bucket, Timeline};
+
+/// Columns of a time line; with its labels it fits a terminal of 100.
+const COLUMNS: usize = 72;
+/// Events that are listed; `--format json` has them all.
+const EVENTS: usize = 12;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const WARN: Style = AnsiColor::Yellow.on_default();
+
+/// Everything about a drill, with colours; whoever prints it takes them out again where the
+/// output is no terminal.
+pub(crate) fn write(report: &Report, expect: &[Checked]) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    heading(&mut out, report)?;
+    let timeline = report.seen.timeline.within(COLUMNS);
+    for service in 0..report.services.len() {
+        time_line(&mut out, report, &timeline, service)?;
+    }
+    events(&mut out, report)?;
+    writeln!(out, "{}", sums(&Summary::of(report)))?;
+    for warning in &report.seen.warnings {
+        writeln!(out, "{WARN}warning{WARN:#} {warning}")?;
+    }
+    wishes(&mut out, expect)?;
+    Ok(out)
+}
+
+fn heading(out: &mut String, report: &Report) -> fmt::Result {
+    let name = match report.name.as_str() {
+        "" => "a drill without a name",
+        name => name,
+    };
+    writeln!(
+        out,
+        "{BOLD}{name}{BOLD:#}\n{DIM}{} operations in {} of virtual time, seed {}{DIM:#}\n",
+        report.seen.counts.operations,
+        Millis(report.end_ms).rough(),
+        report.seed
+    )
+}
+
+/// One letter for each region: its first, or its number where letters would clash.
+fn letters(regions: &[String]) -> Vec<char> {
+    let first: Vec<char> = regions
+        .iter()
+        .map(|name| name.chars().next().unwrap_or('?').to_ascii_uppercase())
+        .collect();
+    let clash = (1..first.len()).any(|index| first[..index].contains(&first[index]));
+    if clash {
+        (0..regions.len())
+            .map(|index| {
+                u32::try_from(index + 1)
+                    .ok()
+                    .and_then(|n| char::from_digit(n, 36))
+            })
+            .map(|letter| letter.unwrap_or('?'))
+            .collect()
+    } else {
+        first
+    }
+}
+
+fn time_line(
+    out: &mut String,
+    report: &Report,
+    timeline: &Timeline,
+    service: usize,
+) -> fmt::Result {
+    let info = &report.services[service];
+    let width_ms = timeline.width_ms();
+    let buckets = timeline.service(service);
+    let columns = timeline.len().max(1);
+    let tracks = states::tracks(report, service);
+    let label_width = tracks
+        .iter()
+        .map(|track| track.label.chars().count())
+        .chain(["served by".len()])
+        .max()
+        .unwrap_or(0);
+    let letters = letters(&info.regions);
+    writeln!(
+        out,
+        "{BOLD}{}{BOLD:#}  {DIM}one column is {}{DIM:#}",
+        info.name,
+        Millis(width_ms)
+    )?;
+    writeln!(
+        out,
+        "  {:label_width$}  {DIM}{}{DIM:#}",
+        "",
+        axis(width_ms, columns)
+    )?;
+    let served: String = buckets
+        .iter()
+        .map(|bucket| served(bucket, &letters))
+        .collect();
+    writeln!(out, "  {:label_width$}  {served}", "served by")?;
+    let trouble: String = buckets.iter().map(trouble).collect();
+    if !trouble.trim().is_empty() {
+        writeln!(
+            out,
+            "  {:label_width$}  {BAD}{}{BAD:#}",
+            "trouble",
+            trouble.trim_end()
+        )?;
+    }
+    for track in &tracks {
+        write!(out, "  {:label_width$}  ", track.label)?;
+        for column in 0..columns as u64 {
+            let from = column * width_ms;
+            match track.worst(from, from + width_ms) {
+                Level::Usual => write!(out, "{DIM}─{DIM:#}")?,
+                Level::Trying => write!(out, "{WARN}▒{WARN:#}")?,
+                Level::Stopped => write!(out, "{BAD}█{BAD:#}")?,
+            }
+        }
+        out.push('\n');
+    }
+    let mut key: Vec<String> = letters
+        .iter()
+        .zip(&info.regions)
+        .map(|(letter, region)| format!("{letter} {region}"))
+        .collect();
+    if !trouble.trim().is_empty() {
+        key.push("! failed  x refused  ~ dropped by the caller".to_owned());
+    }
+    if tracks.is_empty() {
+        key.push("circuits closed and gate open all the time".to_owned());
+    } else {
+        key.push("─ closed, read-write  ▒ half open, trial  █ open, read-only".to_owned());
+    }
+    writeln!(
+        out,
+        "  {:label_width$}  {DIM}{}{DIM:#}\n",
+        "",
+        key.join("  ")
+    )
+}
+
+/// Marks of time, every twelve columns.
+fn axis(width_ms: u64, columns: usize) -> String {
+    const EVERY: usize = 12;
+    (0..columns)
+        .step_by(EVERY)
+        .map(|column| {
+            let mark = Millis(column as u64 * width_ms).rough();
+            // A mark that is longer than its place would shift those behind it.
+            format!(
+                "{:<EVERY$}",
+                mark.chars().take(EVERY - 1).collect::<String>()
+            )
+        })
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
+/// The region that served most of a column.
+fn served(bucket: &Bucket, letters: &[char]) -> char {
+    bucket
+        .regions
+        .iter()
+        .zip(letters)
+        .filter(|(region, _)| region.served > 0)
+        // The first of equals, as the order of regions has it.
+        .rev()
+        .max_by_key(|(region, _)| region.served)
+        .map_or(' ', |(_, letter)| *letter)
+}
+
+/// The worst that callers met in a column.
+const fn trouble(bucket: &Bucket) -> char {
+    if bucket.failed > 0 {
+        '!'
+    } else if bucket.refused > 0 {
+        'x'
+    } else if bucket.cancelled > 0 {
+        '~'
+    } else {
+        ' '
+    }
+}
+
+fn events(out: &mut String, report: &Report) -> fmt::Result {
+    let events = &report.seen.events;
+    if events.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{BOLD}events{BOLD:#}")?;
+    for record in events.iter().take(EVENTS) {
+        let info = &report.services[record.service];
+        let region = record
+            .region
+            .and_then(|index| info.regions.get(index))
+            .map_or("", String::as_str);
+        let what = told(record, region);
+        writeln!(out, "  {:>10}  {}  {what}", Millis(record.at_ms), info.name)?;
+    }
+    if let Some(more) = events.len().checked_sub(EVENTS).filter(|more| *more > 0) {
+        writeln!(
+            out,
+            "  {DIM}and {more} more: --format json has them all{DIM:#}"
+        )?;
+    }
+    out.push('\n');
+    Ok(())
+}
+
+fn told(record: &EventRecord, region: &str) -> String {
+    match record.event {
+        Event::Breaker {
+            circuit,
+            from,
+            to,
+            why,
+        } => format!("{region} {circuit}: {from} to {to} ({why})"),
+        Event::Gate { to, why } => format!("gate: {to} ({why})"),
+        Event::Secondary { to } => format!("{region}: {to}"),
+    }
+}
+
+fn sums(summary: &Summary<'_>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    let share = |count: u64| {
+        #[expect(clippy::cast_precision_loss, reason = "to one place")]
+        let percent = count as f64 * 100.0 / summary.operations.max(1) as f64;
+        format!("{percent:.1} %")
+    };
+    table.add_row(["operations", &summary.operations.to_string(), ""]);
+    for (name, count) in [
+        ("  succeeded", summary.succeeded),
+        ("  failed", summary.failed),
+        ("  refused", summary.refused),
+        ("  deferred", summary.deferred),
+        ("  cancelled", summary.cancelled),
+    ] {
+        if count > 0 || name == "  failed" {
+            table.add_row([name, &count.to_string(), &share(count)]);
+        }
+    }
+    let amplification = format!("{} per operation", summary.amplification);
+    let all: u64 = summary.sends.values().sum();
+    table.add_row(["sends", &all.to_string(), &amplification]);
+    for (region, count) in &summary.sends {
+        table.add_row([&format!("  {region}"), &count.to_string(), ""]);
+    }
+    table.add_row([
+        "latency",
+        &format!("{} ms", summary.p50_ms),
+        "half of the operations took no longer",
+    ]);
+    table.add_row(["", &format!("{} ms", summary.p99_ms), "99 of 100"]);
+    table.add_row(["", &format!("{} ms", summary.max_ms), "the longest"]);
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn wishes(out: &mut String, expect: &[Checked]) -> fmt::Result {
+    if expect.is_empty() {
+        return Ok(());
+    }
+    let held = expect.iter().filter(|checked| checked.ok).count();
+    let style = if held == expect.len() { GOOD } else { BAD };
+    writeln!(
+        out,
+        "\n{style}{held} of {} expectations hold{style:#}",
+        expect.len()
+    )?;
+    for checked in expect.iter().filter(|checked| !checked.ok) {
+        writeln!(out, "  {BAD}failed{BAD:#} {}", checked.at)?;
+        writeln!(out, "    wanted  {}", checked.wanted)?;
+        writeln!(out, "    got     {}", checked.got)?;
+    }
+    Ok(())
+}

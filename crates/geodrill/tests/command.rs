@@ -1,0 +1,196 @@
+//! The command line: exit codes, several files, standard input, long drills.
+
+mod common;
+
+use common::{geodrill, run_stdin, text};
+use serde_json::{Value, json};
+
+fn drill(expect: u64) -> Vec<u8> {
+    json!({
+        "name": "one read",
+        "services": {"blob": {"provider": "azure-storage", "endpoint": "https://contoso.blob.core.windows.net"}},
+        "requests": [{"id": "r", "service": "blob", "path": "/c/b"}],
+        "expect": [{"at": "/operations/0/result/status", "is": expect}]
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[test]
+fn the_exit_code_tells_whether_expectations_hold() {
+    let good = run_stdin(&drill(200), &[]);
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+    assert!(text(&good.stdout).contains("1 of 1 expectations hold"));
+    let failed = run_stdin(&drill(404), &[]);
+    assert_eq!(failed.status.code(), Some(1));
+    let told = text(&failed.stdout);
+    assert!(
+        told.contains("wanted  404") && told.contains("got     200"),
+        "{told}"
+    );
+    // Not a terminal, so no colours.
+    assert!(!told.contains('\u{1b}'));
+    assert_eq!(run_stdin(b"{}", &[]).status.code(), Some(2));
+    assert_eq!(
+        geodrill(["run", "no-such-file.json"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(geodrill(["run", "no-extension"]).status.code(), Some(2));
+    assert_eq!(geodrill(["dance"]).status.code(), Some(2));
+}
+
+#[test]
+fn one_file_is_an_object_and_several_are_an_array() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drills");
+    let (one, two) = (
+        format!("{folder}/throttled.toml"),
+        format!("{folder}/flapping.yaml"),
+    );
+    let run = |files: &[&str]| {
+        let output = geodrill(["run", "--format", "json"].iter().chain(files));
+        (
+            serde_json::from_slice::<Value>(&output.stdout),
+            output.status.code(),
+        )
+    };
+    let (single, _) = run(&[&one]);
+    let single = single.unwrap();
+    let keys: Vec<&String> = single.as_object().unwrap().keys().collect();
+    let wanted = [
+        "name",
+        "seed",
+        "operations",
+        "events",
+        "background",
+        "summary",
+        "warnings",
+        "expect",
+    ];
+    assert_eq!(keys, wanted);
+    let (several, _) = run(&[&one, &two]);
+    assert_eq!(several.unwrap().as_array().unwrap()[0], single);
+    // The good one is played all the same.
+    let (rest, code) = run(&["missing.json", &one]);
+    assert_eq!(code, Some(2));
+    assert_eq!(rest.unwrap().as_array().unwrap().len(), 1);
+    let (none, code) = run(&["missing.json", "gone.json"]);
+    assert_eq!((none.unwrap(), code), (json!([]), Some(2)));
+}
+
+#[test]
+fn help_has_examples_and_every_shell_its_completion() {
+    let help = text(&geodrill(["--help"]).stdout);
+    assert!(
+        help.contains("Examples:") && help.contains("Exit codes:"),
+        "{help}"
+    );
+    for command in ["run", "explain", "completions"] {
+        let help = text(&geodrill([command, "--help"]).stdout);
+        assert!(help.contains("Example"), "{help}");
+    }
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let output = geodrill(["completions", shell]);
+        assert!(text(&output.stdout).contains("geodrill"), "{shell}");
+    }
+}
+
+#[test]
+fn explain_and_endpoints_speak_to_people_too() {
+    let endpoint = [
+        "explain",
+        "--endpoint",
+        "https://contoso.queue.core.windows.net",
+    ];
+    let explained = geodrill(endpoint.iter().chain(&["GET", "/orders/messages"]));
+    assert!(
+        text(&explained.stdout).contains("write"),
+        "{}",
+        text(&explained.stdout)
+    );
+    let endpoints = geodrill(["endpoints", "https://contoso.blob.core.windows.net"]);
+    assert!(text(&endpoints.stdout).contains("https://contoso-secondary.blob.core.windows.net"));
+    // An address does not tell which service it is, unless it is said.
+    let address = [
+        "explain",
+        "--endpoint",
+        "http://127.0.0.1:10000/devstoreaccount1",
+    ];
+    let path = ["GET", "/devstoreaccount1/q/messages"];
+    let silent = geodrill(address.iter().chain(&path));
+    assert_eq!(silent.status.code(), Some(2));
+    assert!(text(&silent.stderr).contains("--service"));
+    let told = geodrill(address.iter().chain(&["--service", "queue"]).chain(&path));
+    assert!(
+        text(&told.stdout).contains("write"),
+        "{}",
+        text(&told.stdout)
+    );
+    // A header that cannot be one is refused without being repeated.
+    let secret = ["GET", "/c/b", "-H", "authorization\u{7f}: secret"];
+    let refused = geodrill(endpoint.iter().chain(&secret));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(!text(&refused.stderr).contains("secret"));
+}
+
+#[test]
+fn a_call_without_an_end_is_dropped_and_told() {
+    let drill = json!({
+        "services": {"blob": {"provider": "azure-storage", "endpoint": "https://contoso.blob.core.windows.net",
+            "retry": null, "breaker": null}},
+        "rules": [{"host": "contoso.blob.core.windows.net", "answers": [{"fault": "hang"}]}],
+        "requests": [{"id": "r", "service": "blob", "path": "/c/b"}],
+        "expect": [{"at": "/operations/0/result/cancelled", "is": true}]
+    });
+    let output = run_stdin(drill.to_string().as_bytes(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("had no end after 24 hours"));
+}
+
+/// Twenty services, two hours and a million operations, within ten seconds of processor time and
+/// 512 MiB. Builds without optimisation get a tenth of the load, which still shows a leak.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_million_operations_take_seconds_and_little_memory() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let every = if cfg!(debug_assertions) { 1_440 } else { 144 };
+    let account = |index: u32| format!("acct{index}.blob.core.windows.net");
+    let services: serde_json::Map<String, Value> = (0..20)
+        .map(|index| {
+            let endpoint = format!("https://{}", account(index));
+            let service = json!({"provider": "azure-storage", "endpoint": endpoint,
+                "location_mode": "primary-then-secondary"});
+            (format!("s{index}"), service)
+        })
+        .collect();
+    let requests: Vec<Value> = (0..20)
+        .map(|index| {
+            json!({"id": format!("r{index}"), "at": format!("{}ms", index * 7),
+                "every": format!("{every}ms"), "until": "2h", "service": format!("s{index}"),
+                "path": "/c/b"})
+        })
+        .collect();
+    let rules: Vec<Value> = (0..20)
+        .map(|index| {
+            json!({"host": account(index), "from": "30m", "until": "1h",
+                "answers": [{"status": 503, "latency": "10ms"}]})
+        })
+        .collect();
+    let drill = json!({
+        "services": services, "requests": requests, "rules": rules,
+        "expect": [{"at": "/summary/operations", "is": 20 * 7_200_000 / every}]
+    });
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -t 10 -v 524288; exec \"$0\" run -"])
+        .arg(env!("CARGO_BIN_EXE_geodrill"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(drill.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+}
