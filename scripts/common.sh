@@ -85,12 +85,13 @@ fi
 # shellcheck disable=SC2034  # used by the scripts that source this file
 readonly locked
 
-# limited MINUTES COMMAND...: a command that hangs ends, where the system can end it.
+# limited MINUTES COMMAND...: on CI, a command that hangs ends. At a terminal a person ends it, which
+# `timeout` would get in the way of.
 limited() {
     local minutes=$1
     shift
-    if has timeout; then
-        timeout "${minutes}m" "$@"
+    if [[ ${CI:-} == true ]] && has timeout; then
+        timeout --kill-after=30 "${minutes}m" "$@"
     else
         "$@"
     fi
