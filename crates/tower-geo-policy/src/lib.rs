@@ -4,22 +4,43 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | is a request a read or a write, and may it be repeated? | [`intent`], [`azure_storage`] |
-//! | what does an answer mean? | [`verdict`], [`azure_storage`] |
+//! | is a request a read or a write, and may it be repeated? | [`intent`], [`azure_storage`], [`static_service`] |
+//! | what does an answer mean, or its absence? | [`verdict`], [`fault`], [`azure_storage`] |
 //! | which copies of the service are there, and how is a request directed to one? | [`region`], [`azure_storage`] |
+//! | what comes next in this operation? | [`operation`] |
+//! | how long is a wait? | [`backoff`], [`retry_after`], [`retry_settings`] |
+//! | how many sends too many may there be? | [`budget`] |
+//! | does a client above repeat what we gave up? | [`repeats`] |
 //! | is a region trusted? | [`breaker`] |
-//! | how long does a server ask to be left alone? | [`retry_after`] |
-//! | what comes next in this operation? | `operation` |
+//! | are writes taken? | [`gate`] |
+//! | which services behave as one? | [`group`] |
+//! | what do all users of a service share? | [`service_state`] |
+//! | who is told what happened? | [`events`], [`trail`] |
+//! | how old may an answer of a copy be? | [`freshness`] |
 
 pub mod azure_storage;
+pub mod backoff;
 pub mod breaker;
+pub mod budget;
 mod conditions;
 pub mod config_error;
+pub mod events;
+pub mod fault;
+pub mod freshness;
+pub mod gate;
+pub mod group;
 pub mod intent;
+pub mod operation;
 mod percent;
 pub mod provider;
 pub mod region;
+pub mod repeats;
 pub mod retry_after;
+pub mod retry_settings;
+pub mod service_state;
 pub mod static_service;
 mod status_table;
+mod sync;
+pub mod tick;
+pub mod trail;
 pub mod verdict;

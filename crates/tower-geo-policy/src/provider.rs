@@ -21,5 +21,5 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     fn verdict(&self, intent: Intent, status: StatusCode, headers: &HeaderMap) -> Verdict;
 
     /// What an answer to a read means when it comes from a copy instead of the writer (R4, R6).
-    fn from_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy;
+    fn judge_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy;
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::service_state::Tick;
+use crate::tick::Tick;
 
 /// How many failed operations are remembered.
 const REMEMBERED: usize = 64;

@@ -60,9 +60,9 @@ impl Default for RetrySettings {
     }
 }
 
-/// The service refuses a signature that is older than 15 minutes; a third of that leaves room for
-/// clocks that differ (T5).
-pub(crate) const SIGNATURE_AGE: Duration = Duration::from_secs(5 * 60);
+/// How old signed bytes may be to be sent again (T5). The service takes 15 minutes; a third of that
+/// leaves room for clocks that differ.
+pub const SIGNATURE_AGE: Duration = Duration::from_secs(5 * 60);
 
 impl RetrySettings {
     /// The defaults.

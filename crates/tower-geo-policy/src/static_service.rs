@@ -75,7 +75,7 @@ impl Provider for StaticService {
         status_table::verdict(status, || false)
     }
 
-    fn from_copy(&self, status: StatusCode, _headers: &HeaderMap) -> FromCopy {
+    fn judge_copy(&self, status: StatusCode, _headers: &HeaderMap) -> FromCopy {
         status_table::from_copy(status)
     }
 }
@@ -187,7 +187,7 @@ mod tests {
                 _ => FromCopy::Usual,
             };
             assert_eq!(
-                StaticService::new().from_copy(status, &headers),
+                StaticService::new().judge_copy(status, &headers),
                 expected,
                 "{status}"
             );

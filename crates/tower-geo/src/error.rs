@@ -8,7 +8,8 @@ use http::Method;
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::operation::{Failure, Misfit};
 use tower_geo_policy::region::RegionId;
-use tower_geo_policy::service_state::{GateWhy, Tick};
+use tower_geo_policy::gate::ReadOnlyWhy;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
@@ -72,7 +73,7 @@ impl RequestLine {
 }
 
 enum Detail {
-    ReadOnly { why: GateWhy, since: Duration },
+    ReadOnly { why: ReadOnlyWhy, since: Duration },
     Text(String),
 }
 
@@ -133,7 +134,7 @@ impl Error {
 
     pub(crate) fn read_only(
         state: &State,
-        why: GateWhy,
+        why: ReadOnlyWhy,
         since: Tick,
         until: Option<Tick>,
         now: Tick,
@@ -324,7 +325,7 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
                 .to_owned()
         }
         Misfit::UnknownRegion => {
-            let names: Vec<_> = state.regions().iter().map(|region| region.name()).collect();
+            let names: Vec<_> = state.regions().iter().map(|(_, region)| region.name()).collect();
             format!(
                 "the request is pinned to a region that this service does not have; it has {}",
                 names.join(", ")

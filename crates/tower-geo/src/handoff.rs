@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
-use tower_geo_policy::operation::Given;
+use tower_geo_policy::operation::Plan;
 use tower_geo_policy::region::{Destination, RegionId};
-use tower_geo_policy::service_state::ProbeSlot;
+use tower_geo_policy::breaker::{Circuits, ProbeSlot};
 
-use crate::runtime::{Runtime, State};
+use crate::runtime::{State, service_id};
 
 /// In the extensions of a request whose send is directed elsewhere, holds a probe slot, or repeats
 /// an earlier one. A healthy first send has none (E2).
@@ -21,31 +21,53 @@ pub(crate) struct Handoff(Arc<Inner>);
 struct Inner {
     service: usize,
     destination: Option<Destination>,
-    slot: Mutex<Option<ProbeSlot<Runtime>>>,
-    failure_given: Given,
+    slot: Mutex<Option<ProbeSlot>>,
+    failure_given: Circuits,
+    /// Whether Retry drives and a redirect below only follows; a gate's trial write is no order.
+    from_driver: bool,
     carried_out: AtomicBool,
 }
 
 impl Handoff {
-    pub(crate) fn new(
-        state: &State,
-        destination: Option<Destination>,
-        slot: Option<ProbeSlot<Runtime>>,
-        failure_given: Given,
-    ) -> Self {
+    /// The slot of a trial write (B4).
+    pub(crate) fn of_gate(state: &State, slot: ProbeSlot) -> Self {
         Self(Arc::new(Inner {
-            service: state.id(),
-            destination,
-            slot: Mutex::new(slot),
-            failure_given,
+            service: service_id(state),
+            destination: None,
+            slot: Mutex::new(Some(slot)),
+            failure_given: Circuits::NONE,
+            from_driver: false,
             carried_out: AtomicBool::new(false),
         }))
+    }
+
+    /// What has to be handed on with a planned send; nothing for a plain first one.
+    pub(crate) fn for_plan(state: &State, plan: Plan) -> Option<Self> {
+        let plain = !plan.directed
+            && plan.slot.is_none()
+            && plan.failure_given.is_empty();
+        if plain {
+            return None;
+        }
+        Some(Self(Arc::new(Inner {
+            service: service_id(state),
+            destination: plan.directed.then_some(plan.destination),
+            slot: Mutex::new(plan.slot),
+            failure_given: plan.failure_given,
+            from_driver: true,
+            carried_out: AtomicBool::new(false),
+        })))
+    }
+
+    /// Whether a layer above drives the operation that this send belongs to.
+    pub(crate) fn is_from_driver(&self) -> bool {
+        self.0.from_driver
     }
 
     /// What was handed to this service with the request.
     pub(crate) fn of(extensions: &Extensions, state: &State) -> Option<Self> {
         let handoff: &Self = extensions.get()?;
-        (handoff.0.service == state.id()).then(|| handoff.clone())
+        (handoff.0.service == service_id(state)).then(|| handoff.clone())
     }
 
     /// The same, taken out: for the last who needs it.
@@ -63,12 +85,12 @@ impl Handoff {
         self.destination().map(Destination::region)
     }
 
-    pub(crate) fn failure_given(&self) -> Given {
+    pub(crate) fn failure_given(&self) -> Circuits {
         self.0.failure_given
     }
 
     /// The probe slot: the first who asks gets it.
-    pub(crate) fn take_slot(&self) -> Option<ProbeSlot<Runtime>> {
+    pub(crate) fn take_slot(&self) -> Option<ProbeSlot> {
         self.0
             .slot
             .lock()

@@ -13,6 +13,7 @@ use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::ServiceState;
 
 use crate::faults::ClassifyFault;
+use crate::gate_followers::GateFollowers;
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -34,6 +35,8 @@ pub(crate) struct Runtime {
     pub(crate) no_copy: Option<ConfigError>,
     /// Whether a redirect was built for this service, so that a retry above it may roam.
     has_redirect: AtomicBool,
+    /// Shared with the state, which tells it of changes.
+    pub(crate) gate_followers: Arc<GateFollowers>,
     warned_of_repeats: AtomicBool,
 }
 
@@ -73,6 +76,7 @@ impl Runtime {
             random,
             no_copy,
             has_redirect: AtomicBool::new(false),
+            gate_followers: Arc::default(),
             warned_of_repeats: AtomicBool::new(false),
         }
     }
@@ -100,6 +104,11 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
         budgets: &runtime.budgets,
         advice: runtime.advice.as_deref(),
     }
+}
+
+/// A number that no other service has while this one lives.
+pub(crate) fn service_id(state: &State) -> usize {
+    std::ptr::from_ref(state.extra()) as usize
 }
 
 /// Tokio's clock, which tests can pause.

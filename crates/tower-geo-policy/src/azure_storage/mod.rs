@@ -102,7 +102,7 @@ impl Provider for AzureStorage {
         verdicts::verdict(intent, status, headers)
     }
 
-    fn from_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy {
+    fn judge_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy {
         verdicts::from_copy(status, headers)
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::budget;
 use crate::region::{LocationMode, RegionId, Regions};
-use crate::service_state::{Standing, Tick};
+use crate::breaker::Standing;
+use crate::tick::Tick;
 use crate::trail::SendKind;
 use crate::verdict::Verdict;
 
@@ -34,7 +35,7 @@ enum Candidate {
     Out { until: Option<Tick> },
 }
 
-impl<X> Operation<X> {
+impl Operation {
     /// The region that this operation must not leave: the caller's pin, or a copy that the
     /// request itself names (R10).
     pub(super) fn pinned_to(&self, regions: &Regions) -> Option<RegionId> {
@@ -90,7 +91,7 @@ impl<X> Operation<X> {
 
     /// The admissible region whose wait ends first; ties go in the order of the mode, and one
     /// that is neither tried nor resting goes before all others (R3).
-    pub(super) fn choose(
+    pub(super) fn choose<X>(
         &self,
         context: &Context<'_, X>,
         now: Tick,
@@ -130,7 +131,7 @@ impl<X> Operation<X> {
         })
     }
 
-    fn candidate(
+    fn candidate<X>(
         &self,
         context: &Context<'_, X>,
         region: RegionId,
@@ -192,7 +193,7 @@ impl<X> Operation<X> {
     }
 
     /// When this region can be sent to, or that this operation must not wait for it (T1, T3, T5).
-    fn ready(
+    fn ready<X>(
         &self,
         context: &Context<'_, X>,
         region: RegionId,
@@ -222,7 +223,7 @@ impl<X> Operation<X> {
     }
 
     /// Asks the user once about the next send (T9). `None` means stop.
-    pub(super) fn take_advice(
+    pub(super) fn take_advice<X>(
         &mut self,
         context: &Context<'_, X>,
         choice: Choice,
@@ -280,14 +281,14 @@ impl<X> Operation<X> {
 /// At most 16 regions, in order.
 #[derive(Debug)]
 pub(super) struct Candidates {
-    regions: [RegionId; Regions::MOST],
+    regions: [RegionId; Regions::MAX],
     len: usize,
 }
 
 impl Default for Candidates {
     fn default() -> Self {
         Self {
-            regions: [RegionId::FIRST; Regions::MOST],
+            regions: [RegionId::FIRST; Regions::MAX],
             len: 0,
         }
     }

@@ -20,11 +20,15 @@ use crate::budget::{self, Budget};
 use crate::intent::Intent;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::service_state::{Admission, Circuit, GateStatus, ProbeSlot, ServiceState, Tick};
+use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
+use crate::gate::GateStatus;
+use crate::service_state::ServiceState;
+use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
+use crate::verdict::Evidence;
 
 pub use outcome::{Answer, Fate};
-pub use request_options::{Pin, RequestOptions};
+pub use request_options::{RegionRef, RequestOptions};
 
 /// How far an operation may go: which layer drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +58,9 @@ pub struct Context<'a, X> {
 /// What to do next.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Step<X> {
+pub enum Step {
     /// Send the request.
-    Send(Plan<X>),
+    Send(Plan),
     /// Come back at this time and ask again.
     Wait(Tick),
     /// Nothing more is sent.
@@ -66,7 +70,7 @@ pub enum Step<X> {
 /// One send that is due.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Plan<X> {
+pub struct Plan {
     /// Where it goes.
     pub destination: Destination,
     /// Why it is made.
@@ -74,19 +78,9 @@ pub struct Plan<X> {
     /// Whether it goes elsewhere than the request says.
     pub directed: bool,
     /// The probe slot that it holds.
-    pub slot: Option<ProbeSlot<X>>,
+    pub slot: Option<ProbeSlot>,
     /// The circuits of this region to which the operation has given its one failure (B2).
-    pub failure_given: Given,
-}
-
-/// The circuits of a region to which an operation has given its one failure (B2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Given {
-    /// To the reads circuit.
-    pub reads: bool,
-    /// To the writes circuit.
-    pub writes: bool,
+    pub failure_given: Circuits,
 }
 
 /// How an operation ends when nothing more is sent.
@@ -181,7 +175,7 @@ pub trait Advice: std::fmt::Debug + Send + Sync {
 
 /// The decisions of one call into the stack.
 #[derive(Debug)]
-pub struct Operation<X> {
+pub struct Operation {
     intent: Intent,
     reach: Reach,
     home: RegionId,
@@ -193,7 +187,7 @@ pub struct Operation<X> {
     sends: u32,
     started: Option<Tick>,
     signature_limit: Option<Tick>,
-    slot: Option<ProbeSlot<X>>,
+    slot: Option<ProbeSlot>,
     current: Current,
     past: Option<Box<Past>>,
 }
@@ -238,7 +232,7 @@ const fn bit(region: RegionId) -> u16 {
     1 << region.index()
 }
 
-impl<X> Operation<X> {
+impl Operation {
     /// An operation for a request of that intent which names the region `home`, in the mode that
     /// holds as it begins (R2).
     #[must_use]
@@ -291,7 +285,7 @@ impl<X> Operation<X> {
     }
 
     /// Hands in a probe slot that was taken further out (G2, B4).
-    pub fn set_slot(&mut self, slot: ProbeSlot<X>) {
+    pub fn set_slot(&mut self, slot: ProbeSlot) {
         self.slot = Some(slot);
     }
 
@@ -379,7 +373,7 @@ impl<X> Operation<X> {
     /// Returns whether that is so; then the request is to be sent as it is. Otherwise
     /// [`next`](Self::next) decides.
     #[must_use]
-    pub fn go_home(&mut self, context: &Context<'_, X>) -> bool {
+    pub fn go_home<X>(&mut self, context: &Context<'_, X>) -> bool {
         let regions = context.state.regions();
         let as_it_is = context.state.is_calm()
             && self.slot.is_none()
@@ -433,13 +427,13 @@ impl<X> Operation<X> {
     /// after a wait, and after each outcome that was not delivered.
     ///
     /// `draw` gives a random number from `0.0..1.0`.
-    pub fn next(
+    pub fn next<X>(
         &mut self,
         context: &Context<'_, X>,
         again: Again,
         now: Tick,
         draw: &mut dyn FnMut() -> f64,
-    ) -> Step<X> {
+    ) -> Step {
         self.started.get_or_insert(now);
         if self.sends == 0 {
             if let Err(misfit) = self.check_fit(context.state.regions()) {
@@ -467,7 +461,7 @@ impl<X> Operation<X> {
             if choice.ready > now {
                 return Step::Wait(choice.ready);
             }
-            match self.admit(context, &choice, now, draw) {
+            match self.admit(context, &choice, now) {
                 Ok(plan) => return Step::Send(plan),
                 Err(until) => {
                     unavailable |= bit(choice.region);
@@ -478,18 +472,17 @@ impl<X> Operation<X> {
     }
 
     /// Takes the slot and the tokens that a send needs, and begins it.
-    fn admit(
+    fn admit<X>(
         &mut self,
         context: &Context<'_, X>,
         choice: &choice::Choice,
         now: Tick,
-        draw: &mut dyn FnMut() -> f64,
-    ) -> Result<Plan<X>, Option<Tick>> {
+    ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
         let destination = self.destination(context.state.regions(), region).ok_or(None)?;
         let slot = match self.slot.take() {
             Some(slot) => Some(slot),
-            None => match context.state.admit(region, self.circuit(), now, draw()) {
+            None => match context.state.admit(region, self.circuit(), now) {
                 Ok(Admission::Probe(slot)) => Some(slot),
                 Ok(_) => None,
                 Err(refusal) => return Err(refusal.until),
@@ -530,7 +523,7 @@ impl<X> Operation<X> {
         })
     }
 
-    fn pay(&self, context: &Context<'_, X>, region: RegionId) -> Option<u32> {
+    fn pay<X>(&self, context: &Context<'_, X>, region: RegionId) -> Option<u32> {
         let Some(bucket) = context.budgets.get(region.index()) else {
             return Some(0);
         };
@@ -569,7 +562,7 @@ impl<X> Operation<X> {
         Ok(())
     }
 
-    fn has_no_send_left(&self, context: &Context<'_, X>, now: Tick) -> bool {
+    fn has_no_send_left<X>(&self, context: &Context<'_, X>, now: Tick) -> bool {
         if self.reach != Reach::OnceEach && self.sends > context.settings.get_max_retries() {
             return true;
         }
@@ -582,24 +575,15 @@ impl<X> Operation<X> {
             && context.state.gate(now).status != GateStatus::ReadWrite
     }
 
-    fn failure_given(&self, region: RegionId) -> Given {
-        use crate::verdict::Evidence;
-        let mut given = Given::default();
+    fn failure_given(&self, region: RegionId) -> Circuits {
+        let mut given = Circuits::NONE;
         let Some(past) = &self.past else {
             return given;
         };
         for send in past.trail.to_region(region) {
             match send.verdict.evidence() {
-                Evidence::FailureOfBoth => {
-                    given = Given {
-                        reads: true,
-                        writes: true,
-                    };
-                }
-                Evidence::Failure => match self.circuit() {
-                    Circuit::Reads => given.reads = true,
-                    Circuit::Writes => given.writes = true,
-                },
+                Evidence::FailureOfBoth => given = Circuits::BOTH,
+                Evidence::Failure => given = given | self.circuit().into(),
                 _ => {}
             }
         }

@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::fault::Fault;
 use crate::region::RegionId;
 use crate::retry_settings::Replay;
-use crate::service_state::Tick;
+use crate::tick::Tick;
 use crate::trail::{Ending, Send};
 use crate::verdict::{FromCopy, Verdict};
 
@@ -62,11 +62,11 @@ impl Answer {
     }
 }
 
-impl<X> Operation<X> {
+impl Operation {
     /// Whether a final answer of the send under way can be handed over without a word: the
     /// healthy path. The bucket gets its token back (T4).
     #[must_use]
-    pub fn delivers_in_silence(&self, context: &Context<'_, X>, verdict: Verdict) -> bool {
+    pub fn delivers_in_silence<X>(&self, context: &Context<'_, X>, verdict: Verdict) -> bool {
         let silent = self.sends == 1
             && self.past.is_none()
             && verdict.is_final()
@@ -79,7 +79,7 @@ impl<X> Operation<X> {
     }
 
     /// Tells that the send under way was answered.
-    pub fn answered(
+    pub fn answered<X>(
         &mut self,
         context: &Context<'_, X>,
         answer: &Answer,
@@ -125,7 +125,7 @@ impl<X> Operation<X> {
     }
 
     /// Tells that the send under way ended without an answer.
-    pub fn faulted(&mut self, context: &Context<'_, X>, fault: Fault, now: Tick, draw: f64) {
+    pub fn faulted<X>(&mut self, context: &Context<'_, X>, fault: Fault, now: Tick, draw: f64) {
         let region = self.current.region;
         if fault == Fault::TimedOut {
             let deadline = self.deadline(context.settings);
@@ -144,7 +144,7 @@ impl<X> Operation<X> {
 
     /// Tells that the send under way was refused further in, or that nothing was ready to take it:
     /// nothing has left.
-    pub fn not_sent(&mut self, context: &Context<'_, X>) {
+    pub fn not_sent<X>(&mut self, context: &Context<'_, X>) {
         let region = self.current.region;
         self.sends = self.sends.saturating_sub(1);
         if let Some(bucket) = context.budgets.get(region.index()) {
@@ -155,7 +155,7 @@ impl<X> Operation<X> {
 
     /// How the operation ends when the service below is not ready for the next send (T7).
     #[must_use]
-    pub fn finish_unready(&self, context: &Context<'_, X>) -> Finish {
+    pub fn finish_unready<X>(&self, context: &Context<'_, X>) -> Finish {
         match self.finish(context, None) {
             Finish::Failure(Failure::BreakerOpen { .. }) => Finish::Failure(Failure::Transport),
             finish => finish,
@@ -166,7 +166,7 @@ impl<X> Operation<X> {
         self.past.get_or_insert_default()
     }
 
-    fn give_back(&self, context: &Context<'_, X>, verdict: Verdict) {
+    fn give_back<X>(&self, context: &Context<'_, X>, verdict: Verdict) {
         if verdict == Verdict::Answered {
             if let Some(bucket) = context.budgets.get(self.current.region.index()) {
                 bucket.give_back(self.current.paid.max(1));
@@ -174,7 +174,7 @@ impl<X> Operation<X> {
         }
     }
 
-    fn record(
+    fn record<X>(
         &mut self,
         context: &Context<'_, X>,
         ending: Ending,
@@ -202,7 +202,7 @@ impl<X> Operation<X> {
             return;
         }
         if let Some(told) = told {
-            context.state.rest(send.region, now + told);
+            context.state.rest(send.region, now + told, now);
         }
         past.note_return(context, send.region, told, now, draw);
     }
@@ -216,7 +216,7 @@ impl<X> Operation<X> {
     }
 
     /// Whether the rule lets a write go out once more (V1). Reads may always.
-    fn may_repeat(&self, context: &Context<'_, X>) -> bool {
+    fn may_repeat<X>(&self, context: &Context<'_, X>) -> bool {
         let last = self.past.as_ref().and_then(|past| past.trail.sends().last());
         self.intent.is_harmless_to_repeat()
             || self.replayable
@@ -225,7 +225,7 @@ impl<X> Operation<X> {
     }
 
     /// Whether V1 ends the operation here.
-    pub(super) fn is_ended_by_its_last_send(&self, context: &Context<'_, X>) -> bool {
+    pub(super) fn is_ended_by_its_last_send<X>(&self, context: &Context<'_, X>) -> bool {
         !self.may_repeat(context)
     }
 
@@ -264,7 +264,7 @@ impl<X> Operation<X> {
     }
 
     /// How the operation ends when nothing more is sent (R5, V1, T3).
-    pub(super) fn finish(&self, context: &Context<'_, X>, until: Option<Tick>) -> Finish {
+    pub(super) fn finish<X>(&self, context: &Context<'_, X>, until: Option<Tick>) -> Finish {
         let Some(past) = self.past.as_ref().filter(|past| !past.trail.sends().is_empty()) else {
             return Finish::Failure(Failure::BreakerOpen { until });
         };

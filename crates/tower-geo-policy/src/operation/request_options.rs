@@ -2,26 +2,26 @@
 
 use crate::region::{LocationMode, RegionId, Regions};
 
-/// The region that a request is pinned to (R10).
+/// A region as a caller or an operator names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Pin {
+pub enum RegionRef {
     /// The region that takes the writes.
     Primary,
     /// The first copy.
     Secondary,
     /// The region of this name.
-    Region(String),
+    Named(String),
 }
 
-impl Pin {
+impl RegionRef {
     /// The region that is meant, if the service has it.
     #[must_use]
     pub fn region(&self, regions: &Regions) -> Option<RegionId> {
         match self {
             Self::Primary => Some(regions.writer()),
             Self::Secondary => regions.copies().next(),
-            Self::Region(name) => regions.by_name(name),
+            Self::Named(name) => regions.by_name(name),
         }
     }
 }
@@ -30,11 +30,11 @@ impl Pin {
 ///
 /// ```
 /// use http::Request;
-/// use tower_geo_policy::operation::{Pin, RequestOptions};
+/// use tower_geo_policy::operation::{RegionRef, RequestOptions};
 ///
 /// // The second page of a listing belongs to the region that gave the first one.
 /// let request = Request::get("https://contoso.blob.core.windows.net/c?comp=list&marker=2!72")
-///     .extension(RequestOptions::new().pin(Pin::Secondary))
+///     .extension(RequestOptions::new().pin(RegionRef::Secondary))
 ///     .body(())?;
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -42,7 +42,7 @@ impl Pin {
 #[must_use]
 pub struct RequestOptions {
     location_mode: Option<LocationMode>,
-    pin: Option<Pin>,
+    pin: Option<RegionRef>,
     replayable: bool,
 }
 
@@ -64,7 +64,7 @@ impl RequestOptions {
 
     /// The one region that may answer this request (R10). For continuation markers, which belong
     /// to the region that issued them.
-    pub fn pin(mut self, pin: Pin) -> Self {
+    pub fn pin(mut self, pin: RegionRef) -> Self {
         self.pin = Some(pin);
         self
     }
@@ -83,7 +83,7 @@ impl RequestOptions {
 
     /// See [`Self::pin`].
     #[must_use]
-    pub const fn get_pin(&self) -> Option<&Pin> {
+    pub const fn get_pin(&self) -> Option<&RegionRef> {
         self.pin.as_ref()
     }
 

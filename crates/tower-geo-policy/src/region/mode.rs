@@ -48,6 +48,12 @@ impl LocationMode {
         Self::SecondaryThenPrimary,
     ];
 
+    /// Whether a healthy read begins at the region that takes the writes.
+    #[must_use]
+    pub const fn starts_at_primary(self) -> bool {
+        matches!(self, Self::PrimaryOnly | Self::PrimaryThenSecondary)
+    }
+
     /// Whether this mode cannot work without a copy besides the writer.
     #[must_use]
     pub const fn needs_secondary(self) -> bool {

@@ -166,6 +166,14 @@ impl Regions {
         self.writer
     }
 
+    /// The regions beside the [`writer`](Self::writer), in order: the copies that reads may go to.
+    pub fn copies(&self) -> impl Iterator<Item = RegionId> {
+        let writer = self.writer();
+        self.iter()
+            .map(|(id, _)| id)
+            .filter(move |&id| id != writer)
+    }
+
     /// Whether the endpoints have the account in the path.
     #[must_use]
     pub const fn is_path_style(&self) -> bool {

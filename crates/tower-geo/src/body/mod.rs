@@ -6,6 +6,6 @@ mod replay;
 mod settle;
 
 pub use copy::{BodyPolicy, Buffering, CloneBodies, EmptyBodies, OneSend, Upload};
-pub use replay::ReplayBody;
+pub use replay::{BodyGone, ReplayBody};
 pub use settle::SettleBody;
 pub(crate) use settle::Settling;

@@ -1,6 +1,7 @@
 //! A response body whose end is the outcome of its send (V4, R9).
 
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -161,7 +162,7 @@ trait PollSleep {
 
 impl PollSleep for Pin<&mut Sleep> {
     fn poll_sleep(self, cx: &mut Context<'_>) -> Poll<()> {
-        std::future::Future::poll(self, cx)
+        Future::poll(self, cx)
     }
 }
 

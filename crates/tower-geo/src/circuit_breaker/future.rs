@@ -10,7 +10,7 @@ use tower_geo_policy::fault::Fault;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::circuit_of;
 use tower_geo_policy::region::RegionId;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 
 use super::pending::Pending;
@@ -126,11 +126,12 @@ where
                         return Poll::Pending;
                     }
                     let state = watch.pending.state();
-                    let Some(deadline) = state.probe_deadline() else {
+                    let Some(settings) = state.breaker_settings() else {
                         return Poll::Pending;
                     };
                     if probe_limit.is_none() {
-                        let at = state.instant(watch.started + deadline);
+                        let deadline = watch.started + settings.probe_deadline_value();
+                        let at = state.instant(deadline);
                         probe_limit.set(Some(tokio::time::sleep_until(at.into())));
                     }
                     if let Some(limit) = probe_limit.as_pin_mut() {

@@ -1,8 +1,9 @@
-use tower_geo_policy::service_state::{Outcome, Sent, Tick};
-use tower_geo_policy::verdict::Verdict;
+use tower_geo_policy::breaker::{Outcome, Sent};
+use tower_geo_policy::tick::Tick;
+use tower_geo_policy::verdict::{Evidence, Verdict};
 
 use crate::error::Error;
-use crate::runtime::{self, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope;
 
 /// A send whose outcome is not known yet. Dropped before, it counts as dropped by its caller.
@@ -27,17 +28,15 @@ impl Pending {
     /// The same for whoever knows the time.
     pub(crate) fn settle_at(&mut self, verdict: Verdict, now: Tick) {
         if let Some(sent) = self.sent.take() {
-            let outcome = Outcome::Judged(verdict.evidence());
-            self.state
-                .send_settled(sent, outcome, now, &self.state.extra().random);
+            let outcome = outcome_of(verdict);
+            settle(&self.state, sent, outcome, now);
         }
     }
 
     /// Nothing has left: the slot is given back, and nothing is counted.
     pub(crate) fn not_sent(&mut self, now: Tick) {
         if let Some(sent) = self.sent.take() {
-            self.state
-                .send_settled(sent, Outcome::NotSent, now, &self.state.extra().random);
+            settle(&self.state, sent, Outcome::fault(Evidence::Nothing), now);
         }
     }
 
@@ -56,13 +55,25 @@ impl Drop for Pending {
         let Some(sent) = self.sent.take() else {
             return;
         };
-        let outcome = if scope::is_time_out(self.state.id()) {
-            Outcome::Judged(Verdict::Ambiguous.evidence())
+        let outcome = if scope::is_time_out(service_id(&self.state)) {
+            Outcome::fault(Verdict::Ambiguous.evidence())
         } else {
             Outcome::Dropped
         };
         let now = self.state.tick(runtime::now());
-        self.state
-            .send_settled(sent, outcome, now, &self.state.extra().random);
+        settle(&self.state, sent, outcome, now);
+    }
+}
+
+fn settle(state: &State, sent: Sent, outcome: Outcome, now: Tick) {
+    // Which circuits took it as a failure is seen again from the trail, by whoever sends on.
+    let _ = state.send_settled(sent, outcome, now, || (state.extra().random)());
+}
+
+const fn outcome_of(verdict: Verdict) -> Outcome {
+    let evidence = verdict.evidence();
+    match verdict {
+        Verdict::Unreachable | Verdict::Ambiguous => Outcome::fault(evidence),
+        _ => Outcome::answer(evidence),
     }
 }

@@ -2,7 +2,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tower_geo_policy::operation::circuit_of;
-use tower_geo_policy::service_state::{Admission, Circuit};
+use tower_geo_policy::breaker::{Admission, Circuits, Sent};
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};
@@ -10,7 +10,7 @@ use super::pending::Pending;
 use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
-use crate::runtime::{self, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// Counts what becomes of every send and refuses those to a region that is not trusted. See the
@@ -44,7 +44,7 @@ impl<S> CircuitBreaker<S> {
     /// What the outcome of this request is to be held against, or why it is not sent.
     fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(state.id(), Rank::Breaker) {
+        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Breaker) {
             return Err(scope::misplaced(state, Rank::Breaker, above));
         }
         let handoff = if request.extensions().is_empty() {
@@ -55,14 +55,9 @@ impl<S> CircuitBreaker<S> {
         let Some(region) = state.regions().region_of(request.uri()) else {
             return Ok(None);
         };
-        let directed = handoff.as_ref().and_then(Handoff::region);
-        if directed.is_some_and(|directed| directed != region) {
-            return Err(Error::config(
-                state,
-                "a send was directed to another region and no redirect carried it out: put a \
-                 GeoRedirectLayer below the RetryLayer",
-            ));
-        }
+        // Directed elsewhere and here all the same: there is no redirect above. What was handed
+        // on is then meant for another region, and dropped.
+        let handoff = handoff.filter(|handoff| handoff.region().is_none_or(|at| at == region));
         let intent = state
             .provider()
             .intent(request.method(), request.uri(), request.headers())
@@ -72,28 +67,27 @@ impl<S> CircuitBreaker<S> {
         }
         let circuit = circuit_of(intent);
         let now = state.tick(runtime::now());
-        let slot = handoff.as_ref().and_then(Handoff::take_slot);
-        let given = handoff.map(|handoff| handoff.failure_given());
-        let (sent, is_probe) = match slot {
-            Some(slot) => (Some(state.probe_started(slot, circuit, now)), true),
-            None => match state.admit(region, circuit, now, &state.extra().random) {
-                Ok(Admission::Probe(slot)) => (Some(state.probe_started(slot, circuit, now)), true),
-                Ok(_) => (state.send_started(region, circuit, now), false),
+        let given = handoff
+            .as_ref()
+            .map_or(Circuits::NONE, Handoff::failure_given);
+        let slot = match handoff.as_ref().and_then(Handoff::take_slot) {
+            Some(slot) => Some(slot),
+            None => match state.admit(region, circuit, now) {
+                Ok(Admission::Probe(slot)) => Some(slot),
+                Ok(_) => None,
                 Err(refusal) => return Err(Error::breaker_open(state, refusal.until, now)),
             },
         };
-        let sent = sent.map(|sent| match given {
-            Some(given) => {
-                let sent = if given.reads { sent.failure_given(Circuit::Reads) } else { sent };
-                if given.writes { sent.failure_given(Circuit::Writes) } else { sent }
-            }
-            None => sent,
-        });
+        let sent = match slot {
+            Some(slot) => state.probe_started(slot, circuit, given, now),
+            None if given.is_empty() => state.send_started(region, circuit, now),
+            None => state.send_restarted(region, circuit, given, now),
+        };
         Ok(Some(Watch {
+            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
             pending: Pending::new(state.clone(), sent),
             region,
             intent,
-            is_probe,
             started: now,
         }))
     }
@@ -118,7 +112,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.admit(&mut request) {
             Ok(watch) => {
-                let _scope = scope::enter(self.state.id(), Rank::Breaker);
+                let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
                 ResponseFuture::sending(self.inner.call(request), watch)
             }
             Err(error) => ResponseFuture::refused(error),

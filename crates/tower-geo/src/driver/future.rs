@@ -13,7 +13,7 @@ use tower_geo_policy::operation::{
 };
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
 use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
@@ -25,7 +25,7 @@ use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
 use crate::handoff::Handoff;
 use crate::redirect::redirect;
-use crate::runtime::{self, Runtime, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 use crate::served::Served;
 
@@ -51,7 +51,7 @@ pin_project! {
         // Asks the operation what comes next.
         Deciding,
         // A send is planned; the service has to be ready for it (T7).
-        Readying { plan: Option<Plan<Runtime>> },
+        Readying { plan: Option<Plan> },
         // A send is under way.
         Sending { #[pin] future: F },
         // Nothing may be sent before the timer ends.
@@ -71,10 +71,9 @@ struct Driver<S, P, R, PB> {
     policy: P,
     state: State,
     rank: Rank,
-    reach: Reach,
     method: Method,
     home: RegionId,
-    operation: Operation<Runtime>,
+    operation: Operation,
     /// What is sent next; once it is sent, the copy that was kept.
     request: Option<Request<PB>>,
     /// What was handed to a redirect below with the send under way.
@@ -100,7 +99,7 @@ where
     /// The healthy path: the request is sent as it is, now.
     pub(crate) fn home(
         mut setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         request: Request<P::Body>,
     ) -> Self {
         let copy = keep_for_later(
@@ -112,7 +111,7 @@ where
         );
         let method = request.method().clone();
         let future = {
-            let _scope = scope::enter(setting.state.id(), setting.rank);
+            let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
         Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
@@ -121,7 +120,7 @@ where
     /// Something is unusual: the operation decides before the first send.
     pub(crate) fn decide(
         setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
@@ -130,7 +129,7 @@ where
 
     fn new(
         setting: Setting<S, P>,
-        operation: Operation<Runtime>,
+        operation: Operation,
         method: Method,
         request: Option<Request<P::Body>>,
         phase: Phase<S::Future>,
@@ -147,7 +146,6 @@ where
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
-                reach: setting.reach,
                 method,
                 home,
                 operation,
@@ -191,7 +189,7 @@ where
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
                     let polled = {
-                        let _scope = scope::enter(driver.state.id(), driver.rank);
+                        let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
                     let end = match polled {
@@ -199,7 +197,7 @@ where
                         Poll::Ready(Err(error)) => driver.failed(error.into()).map(Err),
                         Poll::Pending => {
                             ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
-                            let _scope = scope::enter_time_out(driver.state.id());
+                            let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
                             None
@@ -304,7 +302,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             let now = self.now();
             self.operation.set_sent_at(now);
             let upload = match &self.request {
-                Some(kept) => self.policy.upload(kept),
+                Some(kept) => self.policy.upload(kept.body()),
                 None => Upload::Unwatched,
             };
             let settings = &self.state.extra().retry;
@@ -325,12 +323,12 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         }
     }
 
-    fn decide<B>(&mut self) -> Step<Runtime>
+    fn decide<B>(&mut self) -> Step
     where
         P: BodyPolicy<B, Body = PB>,
     {
         let again = match &self.request {
-            Some(request) if self.is_ready || self.policy.is_whole(request) => Again::Possible,
+            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => Again::Possible,
             _ => Again::BodyGone,
         };
         let now = self.now();
@@ -340,7 +338,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     }
 
     /// Carries out a planned send. `None`: there is nothing to send any more.
-    fn send<B>(&mut self, plan: Plan<Runtime>) -> Option<Result<S::Future, Error>>
+    fn send<B>(&mut self, plan: Plan) -> Option<Result<S::Future, Error>>
     where
         S: Service<Request<PB>, Response = Response<RB>>,
         P: BodyPolicy<B, Body = PB>,
@@ -353,14 +351,14 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
                 return Some(Err(error));
             }
         }
-        let handoff = Handoff::for_plan(&self.state, plan, directed);
+        let handoff = Handoff::for_plan(&self.state, plan);
         if let Some(handoff) = &handoff {
             request.extensions_mut().insert(handoff.clone());
         }
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
-        let _scope = scope::enter(self.state.id(), self.rank);
+        let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
 
@@ -388,7 +386,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let answer = Answer::new(
             status,
             verdict,
-            provider.from_copy(status, headers),
+            provider.judge_copy(status, headers),
             retry_after::told_wait(headers, || wall_clock()),
         );
         self.check_carried_out();

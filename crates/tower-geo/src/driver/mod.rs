@@ -12,11 +12,9 @@ pub(crate) use future::{Drive, Setting};
 pub use response_future::ResponseFuture;
 pub(crate) use start::{Start, start};
 
-use std::time::Duration;
-
 use http::Request;
-use tower_geo_policy::retry_after;
-use tower_geo_policy::service_state::Tick;
+use tower_geo_policy::retry_settings::SIGNATURE_AGE;
+use tower_geo_policy::tick::Tick;
 
 use crate::body::BodyPolicy;
 use crate::runtime::State;
@@ -42,8 +40,11 @@ fn signature_limit<B>(state: &State, request: &Request<B>, sent_at: Tick, now: T
     let age = request
         .headers()
         .get("x-ms-date")
-        .and_then(retry_after::http_date)
+        .and_then(|date| date.to_str().ok())
+        .and_then(|date| httpdate::parse_http_date(date).ok())
         .and_then(|signed| (state.extra().wall_clock)().duration_since(signed).ok());
-    let signed_at = age.map_or(sent_at, |age| now.before(age));
-    signed_at + Duration::from_secs(5 * 60)
+    match age {
+        Some(age) => now + SIGNATURE_AGE.saturating_sub(age),
+        None => sent_at + SIGNATURE_AGE,
+    }
 }

@@ -8,7 +8,7 @@ use super::copy_request;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, Runtime, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
@@ -17,7 +17,7 @@ pub(crate) enum Start {
     Pass,
     /// Driven by this operation; `home` says that the first send goes out as it is.
     Drive {
-        operation: Operation<Runtime>,
+        operation: Operation,
         home: bool,
     },
     /// Refused.
@@ -27,7 +27,7 @@ pub(crate) enum Start {
 
 /// Looks at a request for the layer of that rank.
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
-    if let Some(above) = scope::misplaced_above(state.id(), rank) {
+    if let Some(above) = scope::misplaced_above(service_id(state), rank) {
         return Start::Refuse(scope::misplaced(state, rank, above));
     }
     let regions = state.regions();
@@ -70,7 +70,7 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
 }
 
 /// T8: a client above us repeats what has just been given up.
-fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation<Runtime>) {
+fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
     let runtime = state.extra();
     let now = state.tick(runtime::now());
     let repeated = request
@@ -98,7 +98,7 @@ pub(super) fn keep_for_later<P, B>(
     state: &State,
     reach: Reach,
     policy: &P,
-    operation: &Operation<Runtime>,
+    operation: &Operation,
     request: &Request<P::Body>,
 ) -> Option<Request<P::Body>>
 where

@@ -10,7 +10,7 @@ use crate::driver::{Drive, Setting, Start, start};
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
 use crate::redirect::redirect;
-use crate::runtime::State;
+use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
 
 /// Directs sends to regions. See the [module](super).
@@ -53,7 +53,7 @@ impl<S, P> GeoRedirect<S, P> {
             Handoff::of(request.extensions(), &self.state)
         };
         let Some(handoff) = handoff else {
-            return scope::is_driven(self.state.id()).then_some(Ok(()));
+            return scope::is_driven(service_id(&self.state)).then_some(Ok(()));
         };
         if !handoff.is_from_driver() {
             return None;
@@ -83,7 +83,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let started = match scope::misplaced_above(self.state.id(), Rank::Redirect) {
+        let started = match scope::misplaced_above(service_id(&self.state), Rank::Redirect) {
             Some(above) => {
                 Start::Refuse(scope::misplaced(&self.state, Rank::Redirect, above))
             }
@@ -96,7 +96,7 @@ where
         let request = request.map(|body| self.policy.prepare(body));
         let (operation, home) = match started {
             Start::Pass => {
-                let _scope = scope::enter(self.state.id(), Rank::Redirect);
+                let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
                 return ResponseFuture::passing(self.inner.call(request));
             }
             Start::Refuse(error) => return ResponseFuture::refused(error),

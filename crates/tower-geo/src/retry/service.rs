@@ -8,7 +8,7 @@ use super::ResponseFuture;
 use crate::body::BodyPolicy;
 use crate::driver::{Drive, Setting, Start, start};
 use crate::error::{BoxError, Error};
-use crate::runtime::State;
+use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
 
 /// Repeats sends. See the [module](super).
@@ -70,7 +70,7 @@ where
         let request = request.map(|body| self.policy.prepare(body));
         let (operation, home) = match started {
             Start::Pass => {
-                let _scope = scope::enter(self.state.id(), Rank::Retry);
+                let _scope = scope::enter(service_id(&self.state), Rank::Retry);
                 return ResponseFuture::passing(self.inner.call(request));
             }
             Start::Refuse(error) => return ResponseFuture::refused(error),

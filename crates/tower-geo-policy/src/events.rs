@@ -1,0 +1,150 @@
+//! What happened to a service, for people and for dashboards (B10).
+//!
+//! Every transition is told exactly once and in order: the circuit of reads, the circuit of
+//! writes, then the gate that follows them. Listeners are called in the order in which they were
+//! given, after the state has changed and without any lock held, so a listener may ask the state
+//! whatever it likes, and even change it: what follows from that is told next. When two threads
+//! cause events at once, one of them delivers both. Without a listener nothing is built or stored.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::breaker::{Circuit, CircuitPhase};
+use crate::gate::{GateStatus, ReadOnlyWhy};
+use crate::region::RegionId;
+use crate::tick::Tick;
+
+/// Somebody who wants to know.
+///
+/// Called on the thread that caused the event, so it should be quick.
+pub trait Listener: Send + Sync + 'static {
+    /// Something happened.
+    fn on_event(&self, event: &Event);
+}
+
+impl<F> Listener for F
+where
+    F: Fn(&Event) + Send + Sync + 'static,
+{
+    fn on_event(&self, event: &Event) {
+        self(event);
+    }
+}
+
+/// Something happened to a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The name of the service.
+    pub service: Arc<str>,
+    /// When, in the service's own time; see
+    /// [`ServiceState::instant`](crate::service_state::ServiceState::instant).
+    pub at: Tick,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A circuit changed its state.
+    #[non_exhaustive]
+    Breaker {
+        /// Of which region.
+        region: RegionId,
+        /// Which of its two circuits.
+        circuit: Circuit,
+        /// The state that it left.
+        from: CircuitPhase,
+        /// The state that it is in now.
+        to: CircuitPhase,
+        /// Why.
+        why: Why,
+    },
+    /// The read-only gate changed its state.
+    #[non_exhaustive]
+    Gate {
+        /// The state that it is in now.
+        to: GateStatus,
+        /// Why. When the gate opens, this is the reason that has ended.
+        why: ReadOnlyWhy,
+    },
+    /// A copy was set aside because it may not be read, or is used again (R6).
+    #[non_exhaustive]
+    Secondary {
+        /// Which copy.
+        region: RegionId,
+        /// Set aside, or in use.
+        to: Usage,
+    },
+}
+
+/// Why a circuit changed its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// So many failures in a row.
+    Streak,
+    /// The failure rate of the window.
+    Rate,
+    /// The rate of slow calls in the window.
+    Slow,
+    /// A probe succeeded or failed.
+    Probe,
+    /// The wait was over, by time or by the number of operations.
+    Waited,
+    /// A monitor got an answer (B11).
+    Monitor,
+    /// An operator said so (B9).
+    Operator,
+}
+
+impl Why {
+    /// The name that drills and metrics use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Streak => "streak",
+            Self::Rate => "rate",
+            Self::Slow => "slow",
+            Self::Probe => "probe",
+            Self::Waited => "waited",
+            Self::Monitor => "monitor",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether a copy is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Usage {
+    /// It may not be read, and is left out for a while.
+    SetAside,
+    /// It is read again.
+    InUse,
+}
+
+impl Usage {
+    /// The name that drills and metrics use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SetAside => "set-aside",
+            Self::InUse => "in-use",
+        }
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,1 @@
+//! The operation, step by step, with the rules in hand.

@@ -1,0 +1,443 @@
+//! What all handles of a service share, without the user's data.
+
+use std::sync::Arc;
+
+use crate::breaker::{
+    Auto, Cell, Circuit, Circuits, Compiled, Flags, Manual, Outcome, RegionEvidence, Sent,
+};
+use crate::events::{Event, EventKind, Listener};
+use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
+use crate::group::{Effect, Group, Settling, effects};
+use crate::region::RegionId;
+use crate::sync::{Acquire, AtomicU8, AtomicU32, AtomicU64, Relaxed, Release};
+use crate::tick::Tick;
+use crate::verdict::Evidence;
+
+/// Reasons to look closer. None of them: the healthy path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Calm(u32);
+
+impl Calm {
+    pub(crate) const CALM: Self = Self(0);
+    /// A circuit of this service or of its group is not plainly closed.
+    pub(crate) const CIRCUITS: Self = Self(1);
+    /// The gate is not read-write.
+    pub(crate) const GATE: Self = Self(2);
+    /// In maintenance.
+    pub(crate) const MAINTENANCE: Self = Self(4);
+    /// A region rests, or is set aside.
+    pub(crate) const RESTING: Self = Self(8);
+
+    pub(crate) const fn with(self, reason: Self, holds: bool) -> Self {
+        Self(if holds { self.0 | reason.0 } else { self.0 })
+    }
+
+    pub(crate) const fn has(self, reason: Self) -> bool {
+        self.0 & reason.0 != 0
+    }
+
+    #[inline]
+    pub(crate) const fn is_calm(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Told that a gate changed.
+pub(crate) type OnChange = Box<dyn Fn() + Send + Sync>;
+
+/// The shared state of a service.
+///
+/// Aligned so that nothing in it shares a cache line with a reference count. All of it is read by
+/// everybody and written seldom, except `evidence`, which is split by stripe.
+#[repr(align(128))]
+pub(crate) struct Core {
+    calm: AtomicU32,
+    cells: Box<[Cell]>,
+    /// By stripe, then by region.
+    evidence: Box<[RegionEvidence]>,
+    pub(crate) breaker: Option<Compiled>,
+    /// Status and reason of the gate; changed under the lock of the group, like all of the gate.
+    gate: AtomicU8,
+    gate_since: AtomicU64,
+    gate_until: AtomicU64,
+    /// How often the gate changed.
+    changes: AtomicU64,
+    pub(crate) mode: AtomicU8,
+    pub(crate) gate_mode: GateMode,
+    /// Bit by region.
+    writable: u16,
+    pub(crate) monitored: bool,
+    pub(crate) name: Arc<str>,
+    listeners: Box<[Arc<dyn Listener>]>,
+    on_change: Option<OnChange>,
+}
+
+/// What a [`Core`] is made of.
+pub(crate) struct Parts {
+    pub(crate) name: Arc<str>,
+    pub(crate) regions: u8,
+    pub(crate) writable: u16,
+    pub(crate) stripes: u8,
+    pub(crate) breaker: Option<Compiled>,
+    pub(crate) mode: u8,
+    pub(crate) gate_mode: GateMode,
+    pub(crate) monitored: bool,
+    pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    pub(crate) on_change: Option<OnChange>,
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let evidence = usize::from(parts.regions) * usize::from(parts.stripes);
+        Self {
+            calm: AtomicU32::new(0),
+            cells: (0..parts.regions).map(|_| Cell::new()).collect(),
+            evidence: (0..evidence).map(|_| RegionEvidence::new()).collect(),
+            breaker: parts.breaker,
+            gate: AtomicU8::new(0),
+            gate_since: AtomicU64::new(0),
+            gate_until: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            mode: AtomicU8::new(parts.mode),
+            gate_mode: parts.gate_mode,
+            writable: parts.writable,
+            monitored: parts.monitored,
+            name: parts.name,
+            listeners: parts.listeners.into(),
+            on_change: parts.on_change,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cell(&self, region: RegionId) -> Option<&Cell> {
+        self.cells.get(region.index())
+    }
+
+    #[inline]
+    pub(crate) fn evidence(&self, stripe: u8, region: RegionId) -> Option<&RegionEvidence> {
+        self.evidence
+            .get(usize::from(stripe) * self.cells.len() + region.index())
+    }
+
+    /// The evidence of one region on every stripe.
+    pub(crate) fn stripes_of(&self, region: RegionId) -> impl Iterator<Item = &RegionEvidence> {
+        self.evidence
+            .iter()
+            .skip(region.index())
+            .step_by(self.cells.len().max(1))
+    }
+
+    pub(crate) fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let count = u8::try_from(self.cells.len()).unwrap_or(u8::MAX);
+        (0..count).map(RegionId::new)
+    }
+
+    pub(crate) fn is_writer(&self, region: RegionId) -> bool {
+        region.index() < 16 && self.writable & (1 << region.index()) != 0
+    }
+
+    pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + '_ {
+        self.regions().filter(|&region| self.is_writer(region))
+    }
+
+    pub(crate) fn until(&self, region: RegionId, circuit: Circuit) -> Tick {
+        self.cell(region).map_or(Tick::ZERO, |cell| {
+            Tick::from_nanos(circuit.of(&cell.until).load(Acquire))
+        })
+    }
+
+    #[inline]
+    pub(crate) fn calm(&self) -> Calm {
+        Calm(self.calm.load(Acquire))
+    }
+
+    pub(crate) fn set_calm(&self, calm: Calm) {
+        self.calm.store(calm.0, Release);
+    }
+
+    pub(crate) fn gate_record(&self) -> (GateStatus, ReadOnlyWhy) {
+        let bits = self.gate.load(Acquire);
+        (
+            GateStatus::from_bits(bits & 3),
+            ReadOnlyWhy::from_bits(bits >> 2),
+        )
+    }
+
+    pub(crate) fn gate_since(&self) -> Tick {
+        Tick::from_nanos(self.gate_since.load(Acquire))
+    }
+
+    /// The time until which writes are refused without looking further.
+    #[inline]
+    pub(crate) fn gate_until(&self) -> u64 {
+        self.gate_until.load(Acquire)
+    }
+
+    pub(crate) fn set_gate(
+        &self,
+        status: GateStatus,
+        why: ReadOnlyWhy,
+        until: u64,
+        since: Option<Tick>,
+    ) {
+        if let Some(since) = since {
+            self.gate_since.store(since.as_nanos(), Release);
+        }
+        self.gate
+            .store(status.to_bits() | why.to_bits() << 2, Release);
+        self.gate_until.store(until, Release);
+    }
+
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Release);
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
+    }
+
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.on_change.is_some()
+    }
+
+    /// Tells an event to the listeners, and a change of the gate to whoever watches it.
+    pub(crate) fn tell(&self, event: Option<&Event>) {
+        if let Some(event) = event {
+            for listener in &self.listeners {
+                listener.on_event(event);
+            }
+        }
+        let of_gate = event.is_none_or(|e| matches!(e.kind, EventKind::Gate { .. }));
+        if of_gate {
+            self.tell_watchers();
+        }
+    }
+
+    fn tell_watchers(&self) {
+        if let Some(on_change) = &self.on_change {
+            on_change();
+        }
+    }
+
+    /// Writes that are under way, over all stripes.
+    pub(crate) fn writes_in_flight(&self) -> u64 {
+        self.evidence
+            .iter()
+            .map(|evidence| evidence.writes.load(Acquire))
+            .fold(0, u64::wrapping_add)
+    }
+
+    /// A send leaves. `stripe` is the one of the handle.
+    #[inline]
+    pub(crate) fn start(
+        &self,
+        stripe: u8,
+        region: RegionId,
+        circuit: Circuit,
+        flags: Flags,
+        now: Tick,
+    ) -> Option<Sent> {
+        let cell = self.cell(region)?;
+        let evidence = self.evidence(stripe, region)?;
+        if circuit == Circuit::Writes {
+            evidence.writes.fetch_add(1, Relaxed);
+        } else if self.breaker.is_none() {
+            return None;
+        }
+        let word = cell.word();
+        if flags.is_tracked() {
+            if let Some(settings) = &self.breaker {
+                let slot = settings.suspect.at(now.as_nanos());
+                evidence.flight.enter(slot, circuit, &cell.answered);
+            }
+        }
+        Some(Sent {
+            word,
+            at: now.as_nanos(),
+            region,
+            stripe,
+            circuit,
+            flags,
+        })
+    }
+
+    /// A send is over. Settles what can be settled without the lock: a good and quick answer of
+    /// a circuit that is as plainly closed as it was when the send left. For the rest, says what
+    /// is left to do.
+    #[inline]
+    pub(crate) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
+        let cell = self.cell(sent.region)?;
+        let evidence = self.evidence(sent.stripe, sent.region)?;
+        if sent.circuit == Circuit::Writes {
+            evidence.writes.fetch_sub(1, Release);
+            if !self.calm().is_calm() {
+                self.tell_drained();
+            }
+        }
+        let settings = self.breaker.as_ref()?;
+        let slot = settings.suspect.at(sent.at);
+        let counted = sent.flags.is_tracked() && evidence.flight.leave(slot, sent.circuit);
+        let took = now.as_nanos().saturating_sub(sent.at);
+        let Outcome::Judged {
+            evidence: says,
+            answered,
+        } = outcome
+        else {
+            return self.give_up(sent, outcome, counted, took);
+        };
+        if answered {
+            cell.note_answer(settings.suspect.at(now.as_nanos()));
+        }
+        let word = cell.word();
+        if says == Evidence::Success
+            && word == sent.word
+            && word.is_plain()
+            && !counted
+            && took < settings.slow_after
+        {
+            // Plain in the same generation: it held no slot, or has none to give back.
+            cell.end_streak(Circuit::Reads, word.half(Circuit::Reads).generation());
+            if sent.circuit == Circuit::Writes {
+                cell.end_streak(Circuit::Writes, word.half(Circuit::Writes).generation());
+            }
+            evidence.add_good_call(sent.circuit, settings, now);
+            return None;
+        }
+        self.judge(sent, says, counted, took >= settings.slow_after, now)
+    }
+
+    /// What is left of an outcome for the lock, if anything.
+    fn judge(
+        &self,
+        sent: &Sent,
+        says: Evidence,
+        counted: bool,
+        slow: bool,
+        now: Tick,
+    ) -> Option<Left> {
+        let left = Left {
+            effects: effects(says, sent.circuit),
+            counted,
+            slow,
+            outrun: false,
+        };
+        let for_the_lock = match says {
+            Evidence::Failure | Evidence::FailureOfBoth => true,
+            Evidence::Success => slow || counted || self.matters_to_a_probe(sent),
+            // For a circuit that is closed these are nothing at all.
+            Evidence::Alive | Evidence::Nothing | Evidence::FailsProbe => {
+                self.matters_to_a_probe(sent)
+            }
+        };
+        if for_the_lock {
+            return Some(left);
+        }
+        if says == Evidence::Success {
+            // Common also while the other circuit has something to say.
+            self.succeed(sent, now);
+        }
+        None
+    }
+
+    /// A good answer of a circuit that is closed, and was when the send left; it was no probe.
+    fn succeed(&self, sent: &Sent, now: Tick) -> Option<()> {
+        let settings = self.breaker.as_ref()?;
+        let cell = self.cell(sent.region)?;
+        let evidence = self.evidence(sent.stripe, sent.region)?;
+        let word = cell.word();
+        for circuit in Circuit::BOTH {
+            let half = word.half(circuit);
+            let proved = circuit == Circuit::Reads || sent.circuit == Circuit::Writes;
+            if proved
+                && half.same_generation(sent.word.half(circuit))
+                && half.auto() == Auto::Closed
+            {
+                cell.end_streak(circuit, half.generation());
+                if circuit == sent.circuit {
+                    evidence.add_good_call(circuit, settings, now);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether the send is a probe, or is taken for one because its circuit is forced closed.
+    fn matters_to_a_probe(&self, sent: &Sent) -> bool {
+        let forced = |circuit| {
+            let half = sent.word.half(circuit);
+            half.manual() == Manual::Closed && half.auto() != Auto::Closed
+        };
+        sent.flags.is_probe() || Circuit::BOTH.into_iter().any(forced)
+    }
+
+    /// B8, H4: the caller, or the operation, did not wait for an answer.
+    #[cold]
+    fn give_up(&self, sent: &Sent, outcome: Outcome, counted: bool, took: u64) -> Option<Left> {
+        let settings = self.breaker.as_ref()?;
+        let cell = self.cell(sent.region)?;
+        let outrun = outcome == Outcome::Outrun;
+        let silent = cell.answered.load(Acquire) <= settings.suspect.at(sent.at);
+        let fails = silent && (outrun || took >= settings.suspect_after);
+        if fails {
+            return Some(Left {
+                effects: effects(Evidence::Failure, sent.circuit),
+                counted,
+                slow: took >= settings.slow_after,
+                outrun,
+            });
+        }
+        let slow_call = outrun && settings.slow.is_some();
+        (slow_call || sent.flags.is_probe()).then(|| Left {
+            effects: effects(Evidence::Nothing, sent.circuit),
+            counted,
+            slow: slow_call,
+            outrun,
+        })
+    }
+
+    /// G4: maintenance waits for the last write.
+    #[cold]
+    fn tell_drained(&self) {
+        if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
+            self.note_change();
+            self.tell_watchers();
+        }
+    }
+}
+
+/// What is left to settle under the lock.
+#[derive(Debug)]
+pub(crate) struct Left {
+    effects: [Effect; 2],
+    counted: bool,
+    slow: bool,
+    outrun: bool,
+}
+
+impl Left {
+    /// Settles it.
+    #[cold]
+    pub(crate) fn settle(
+        self,
+        core: &Core,
+        group: &Group,
+        member: usize,
+        sent: Sent,
+        now: Tick,
+        draw: &mut dyn FnMut() -> f64,
+    ) -> Circuits {
+        let settling = Settling {
+            core,
+            member,
+            sent,
+            counted: self.counted,
+            slow: self.slow,
+            outrun: self.outrun,
+        };
+        group.update(now, |change| change.settle(&settling, self.effects, draw))
+    }
+}

@@ -1,0 +1,57 @@
+//! Time inside the shared state: nanoseconds since a service began, in one word.
+
+use std::time::Duration;
+
+/// Nanoseconds since the base instant of a service.
+///
+/// One word, so that it fits an atomic. It lasts for 584 years; before and after, it saturates.
+/// [`ServiceState::tick`](crate::service_state::ServiceState::tick) makes one from an instant.
+///
+/// ```
+/// use std::time::Duration;
+/// use tower_geo_policy::tick::Tick;
+///
+/// let t = Tick::ZERO + Duration::from_millis(1500);
+/// assert_eq!(t.since(Tick::from_nanos(500_000_000)), Duration::from_secs(1));
+/// assert_eq!(Tick::ZERO.since(t), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tick(u64);
+
+impl Tick {
+    /// The base instant.
+    pub const ZERO: Self = Self(0);
+    /// Later than everything; as an end it means *until further notice*.
+    pub const FOREVER: Self = Self(u64::MAX);
+
+    /// So many nanoseconds after the base.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the base.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to here, zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for Tick {
+    type Output = Self;
+
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+}
+
+/// The length of a duration in nanoseconds, saturating.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

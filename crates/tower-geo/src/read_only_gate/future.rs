@@ -1,0 +1,215 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::Response;
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use super::body::GateBody;
+use crate::error::{BoxError, Error};
+use crate::scope::{self, Rank};
+
+pin_project! {
+    /// Response future of a [`ReadOnlyGate`](super::ReadOnlyGate) on a client.
+    pub struct ResponseFuture<S, R>
+    where
+        S: Service<R>,
+    {
+        #[pin]
+        kind: Kind<S, R>,
+        service: usize,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    enum Kind<S, R>
+    where
+        S: Service<R>,
+    {
+        Passing { #[pin] future: S::Future },
+        // Waits for the service below, which was not asked in `poll_ready`.
+        Readying { inner: S, request: Option<R> },
+        Refused { error: Option<Error> },
+    }
+}
+
+impl<S, R> ResponseFuture<S, R>
+where
+    S: Service<R>,
+{
+    pub(super) const fn passing(future: S::Future, service: usize) -> Self {
+        Self {
+            kind: Kind::Passing { future },
+            service,
+        }
+    }
+
+    pub(super) const fn readying(inner: S, request: R, service: usize) -> Self {
+        Self {
+            kind: Kind::Readying {
+                inner,
+                request: Some(request),
+            },
+            service,
+        }
+    }
+
+    pub(super) const fn refused(error: Error) -> Self {
+        Self {
+            kind: Kind::Refused { error: Some(error) },
+            service: 0,
+        }
+    }
+}
+
+impl<S, R> fmt::Debug for ResponseFuture<S, R>
+where
+    S: Service<R>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Passing { .. } => "ResponseFuture(passing)",
+            Kind::Readying { .. } => "ResponseFuture(waiting for the service to be ready)",
+            Kind::Refused { .. } => "ResponseFuture(refused)",
+        })
+    }
+}
+
+impl<S, R, RB> Future for ResponseFuture<S, R>
+where
+    S: Service<R, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+{
+    type Output = Result<Response<RB>, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.kind.as_mut().project() {
+                KindProj::Passing { future } => {
+                    let _scope = scope::enter(*this.service, Rank::Gate);
+                    return future
+                        .poll(cx)
+                        .map_err(|error| Error::from_inner(error.into()));
+                }
+                KindProj::Readying { inner, request } => {
+                    let is_ready = ready!(inner.poll_ready(cx));
+                    is_ready.map_err(|error| Error::from_inner(error.into()))?;
+                    let Some(request) = request.take() else {
+                        return Poll::Pending;
+                    };
+                    let _scope = scope::enter(*this.service, Rank::Gate);
+                    let future = inner.call(request);
+                    this.kind.set(Kind::Passing { future });
+                }
+                KindProj::Refused { error } => {
+                    return match error.take() {
+                        Some(error) => Poll::Ready(Err(error)),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}
+
+pin_project! {
+    /// Response future of a [`ReadOnlyGate`](super::ReadOnlyGate) on a server.
+    pub struct ServerFuture<S, R>
+    where
+        S: Service<R>,
+    {
+        #[pin]
+        kind: ServerKind<S, R>,
+    }
+}
+
+pin_project! {
+    #[project = ServerKindProj]
+    enum ServerKind<S, R>
+    where
+        S: Service<R>,
+    {
+        Passing { #[pin] future: S::Future },
+        Readying { inner: S, request: Option<R> },
+        Refused { answer: Option<Response<String>> },
+    }
+}
+
+impl<S, R> ServerFuture<S, R>
+where
+    S: Service<R>,
+{
+    pub(super) const fn passing(future: S::Future) -> Self {
+        Self {
+            kind: ServerKind::Passing { future },
+        }
+    }
+
+    pub(super) const fn readying(inner: S, request: R) -> Self {
+        Self {
+            kind: ServerKind::Readying {
+                inner,
+                request: Some(request),
+            },
+        }
+    }
+
+    pub(super) const fn refused(answer: Response<String>) -> Self {
+        Self {
+            kind: ServerKind::Refused {
+                answer: Some(answer),
+            },
+        }
+    }
+}
+
+impl<S, R> fmt::Debug for ServerFuture<S, R>
+where
+    S: Service<R>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            ServerKind::Passing { .. } => "ServerFuture(passing)",
+            ServerKind::Readying { .. } => "ServerFuture(waiting for the service to be ready)",
+            ServerKind::Refused { .. } => "ServerFuture(refused)",
+        })
+    }
+}
+
+impl<S, R, RB> Future for ServerFuture<S, R>
+where
+    S: Service<R, Response = Response<RB>, Error = Infallible>,
+{
+    type Output = Result<Response<GateBody<RB>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.kind.as_mut().project() {
+                ServerKindProj::Passing { future } => {
+                    let response = ready!(future.poll(cx))?;
+                    return Poll::Ready(Ok(response.map(GateBody::passed)));
+                }
+                ServerKindProj::Readying { inner, request } => {
+                    ready!(inner.poll_ready(cx))?;
+                    let Some(request) = request.take() else {
+                        return Poll::Pending;
+                    };
+                    let future = inner.call(request);
+                    this.kind.set(ServerKind::Passing { future });
+                }
+                ServerKindProj::Refused { answer } => {
+                    return match answer.take() {
+                        Some(answer) => Poll::Ready(Ok(answer.map(GateBody::problem))),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}

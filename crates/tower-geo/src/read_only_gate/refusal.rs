@@ -1,0 +1,42 @@
+//! What is said to a write that is refused.
+
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use tower_geo_policy::gate::ReadOnly;
+use tower_geo_policy::tick::Tick;
+
+use crate::error::Error;
+use crate::runtime::State;
+
+/// On a client: the typed error.
+pub(super) fn error(state: &State, refused: &ReadOnly, now: Tick) -> Error {
+    Error::read_only(state, refused.why, refused.since, refused.until, now)
+}
+
+/// On a server: 503 with `Retry-After` and a problem body (RFC 9457).
+pub(super) fn response(state: &State, refused: &ReadOnly, now: Tick) -> Response<String> {
+    // The name of a service is checked when it is built: nothing in it has to be escaped.
+    let problem = format!(
+        r#"{{"type":"about:blank","title":"Service is read-only","status":503,"detail":"{}: {}; reads still work"}}"#,
+        state.name(),
+        refused.why,
+    );
+    let mut response = Response::new(problem);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
+    // Whole seconds, rounded up: a client that comes back a moment too early is refused again.
+    let seconds = refused
+        .until
+        .map_or(DEFAULT_RETRY_AFTER, |until| until.since(now).as_secs_f64().ceil().max(1.0));
+    if let Ok(value) = HeaderValue::try_from(format!("{seconds:.0}")) {
+        headers.insert(RETRY_AFTER, value);
+    }
+    response
+}
+
+/// Seconds, where nobody knows when writes will be allowed again: an operator has to say so.
+const DEFAULT_RETRY_AFTER: f64 = 30.0;

@@ -1,0 +1,195 @@
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_geo_policy::gate::{GateCheck, GateStatus, ReadOnly};
+use tower_geo_policy::tick::Tick;
+use tower_service::Service;
+
+use super::body::GateBody;
+use super::future::{ResponseFuture, ServerFuture};
+use super::refusal;
+use crate::error::{BoxError, Error};
+use crate::handoff::Handoff;
+use crate::runtime::{self, State, service_id};
+use crate::scope::{self, Rank};
+
+/// On a client: a refused write is an [`Error`].
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct FailFast;
+
+/// On a server: a refused write is answered with 503.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct AnswerUnavailable;
+
+/// Refuses writes while they cannot succeed. See the [module](super).
+#[derive(Debug)]
+pub struct ReadOnlyGate<S, M = FailFast> {
+    inner: S,
+    state: State,
+    manner: M,
+    /// Whether the last `poll_ready` of the service below said yes. A clone is not ready.
+    inner_is_ready: bool,
+}
+
+impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            state: self.state.clone(),
+            manner: self.manner.clone(),
+            inner_is_ready: false,
+        }
+    }
+}
+
+impl<S, M> ReadOnlyGate<S, M> {
+    pub(crate) const fn new(inner: S, state: State, manner: M) -> Self {
+        Self {
+            inner,
+            state,
+            manner,
+            inner_is_ready: false,
+        }
+    }
+
+    /// The service below.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The service below.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The service below.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    /// Ready at once while read-only, so that refusals need nothing from below (G2).
+    fn poll_inner<B, E>(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>>
+    where
+        S: Service<Request<B>, Error = E>,
+    {
+        if !self.state.is_calm() && self.is_read_only() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.inner.poll_ready(cx) {
+            Poll::Ready(Ok(())) => {
+                self.inner_is_ready = true;
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                // Turning read-only wakes this caller, who is then refused.
+                self.state.extra().gate_followers.waiting.register(cx.waker());
+                if !self.state.is_calm() && self.is_read_only() {
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        let now = self.state.tick(runtime::now());
+        self.state.gate(now).status == GateStatus::ReadOnly
+    }
+
+    /// Whether a request may pass; a trial write gets its slot handed on.
+    fn check<B>(&self, request: &mut Request<B>, is_ours: bool) -> Result<(), (ReadOnly, Tick)> {
+        let state = &self.state;
+        if state.is_calm() || !is_ours {
+            return Ok(());
+        }
+        let ruling = state
+            .provider()
+            .intent(request.method(), request.uri(), request.headers());
+        if !ruling.intent.is_write() {
+            return Ok(());
+        }
+        let now = state.tick(runtime::now());
+        match state.check_gate(now) {
+            GateCheck::Pass => Ok(()),
+            GateCheck::Trial(slot) => {
+                request
+                    .extensions_mut()
+                    .insert(Handoff::of_gate(state, slot));
+                Ok(())
+            }
+            GateCheck::Refused(refused) => Err((refused, now)),
+            // Nothing that this version knows refuses it.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S, B, RB> Service<Request<B>> for ReadOnlyGate<S, FailFast>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+{
+    type Response = Response<RB>;
+    type Error = Error;
+    type Future = ResponseFuture<S, Request<B>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.poll_inner::<B, S::Error>(cx)
+            .map_err(|error| Error::from_inner(error.into()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let state = &self.state;
+        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
+            return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
+        }
+        if !state.is_calm() {
+            let is_ours = state.regions().region_of(request.uri()).is_some();
+            if let Err((refused, now)) = self.check(&mut request, is_ours) {
+                return ResponseFuture::refused(refusal::error(state, &refused, now));
+            }
+        }
+        if !self.inner_is_ready {
+            // Read-only at `poll_ready`: a read takes the readiness of the service below now.
+            return ResponseFuture::readying(self.inner.clone(), request, service_id(&self.state));
+        }
+        self.inner_is_ready = false;
+        let _scope = scope::enter(service_id(&self.state), Rank::Gate);
+        ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
+    }
+}
+
+impl<S, B, RB> Service<Request<B>> for ReadOnlyGate<S, AnswerUnavailable>
+where
+    S: Service<Request<B>, Response = Response<RB>, Error = Infallible> + Clone,
+    RB: Body<Data = Bytes>,
+{
+    type Response = Response<GateBody<RB>>;
+    type Error = Infallible;
+    type Future = ServerFuture<S, Request<B>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.poll_inner::<B, Infallible>(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        // The request is of another service than the one whose state is asked; the layers of a
+        // client in the handler below begin anew, so no scope is entered.
+        if let Err((refused, now)) = self.check(&mut request, true) {
+            return ServerFuture::refused(refusal::response(&self.state, &refused, now));
+        }
+        // A slot belongs to a send to the service, which is the handler's to make.
+        request.extensions_mut().remove::<Handoff>();
+        if !self.inner_is_ready {
+            return ServerFuture::readying(self.inner.clone(), request);
+        }
+        self.inner_is_ready = false;
+        ServerFuture::passing(self.inner.call(request))
+    }
+}

@@ -1,0 +1,436 @@
+//! Builds the state of one service. Bad configuration ends here, with an error that names it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, StorageService};
+use tower_geo_policy::breaker::BreakerSettings;
+use tower_geo_policy::config_error::ConfigError;
+use tower_geo_policy::events::Listener;
+use tower_geo_policy::gate::{AccountSwitch, GateMode};
+use tower_geo_policy::group::GroupHandle;
+use tower_geo_policy::operation::Advice;
+use tower_geo_policy::provider::Provider;
+use tower_geo_policy::region::{Endpoint, LocationMode, Region, Regions};
+use tower_geo_policy::retry_settings::RetrySettings;
+use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
+use tower_geo_policy::static_service::StaticService;
+
+use crate::faults::{ClassifyFault, StandardFaults};
+use crate::runtime::{self, Random, Runtime, WallClock};
+use crate::service_handle::GeoService;
+
+/// Builds a [`GeoService`].
+///
+/// | setting | default |
+/// |---|---|
+/// | `name` | the storage service: `blob`, `queue`, … |
+/// | `location_mode` | primary only |
+/// | `secondary` | derived from the endpoint (Azure Storage) |
+/// | `retry` | [`RetrySettings::new`] |
+/// | `breaker` | [`BreakerSettings::new`] |
+/// | `gate` | read-only while a circuit of the primary is open |
+/// | `threads` | the parallelism of the machine, at most 16 |
+#[derive(Clone)]
+#[must_use]
+pub struct GeoServiceBuilder {
+    name: Option<String>,
+    source: Source,
+    location_mode: LocationMode,
+    retry: RetrySettings,
+    breaker: Option<BreakerSettings>,
+    gate: GateMode,
+    group: Option<GroupHandle>,
+    switch: Option<Arc<AccountSwitch>>,
+    listeners: Vec<Arc<dyn Listener>>,
+    advice: Option<Arc<dyn Advice>>,
+    faults: Arc<dyn ClassifyFault>,
+    wall_clock: WallClock,
+    random: Random,
+    threads: Option<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Unknown,
+    Azure {
+        service: Option<StorageService>,
+        primary: String,
+        secondary: Secondary,
+    },
+    Custom {
+        provider: Arc<dyn Provider>,
+        regions: Vec<(String, String, Option<bool>)>,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum Secondary {
+    Derived,
+    Given(String),
+    None,
+}
+
+impl fmt::Debug for GeoServiceBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GeoServiceBuilder")
+            .field("name", &self.name)
+            .field("source", &self.source)
+            .field("location_mode", &self.location_mode)
+            .field("retry", &self.retry)
+            .field("breaker", &self.breaker)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl GeoServiceBuilder {
+    pub(crate) fn unnamed() -> Self {
+        Self {
+            name: None,
+            source: Source::Unknown,
+            location_mode: LocationMode::default(),
+            retry: RetrySettings::new(),
+            breaker: Some(BreakerSettings::new()),
+            gate: GateMode::default(),
+            group: None,
+            switch: None,
+            listeners: Vec::new(),
+            advice: None,
+            faults: Arc::new(StandardFaults::default()),
+            wall_clock: Arc::new(system_time),
+            random: Arc::new(fastrand::f64),
+            threads: None,
+        }
+    }
+
+    pub(crate) fn azure_storage(endpoint: impl Into<String>) -> Self {
+        Self {
+            source: Source::Azure {
+                service: None,
+                primary: endpoint.into(),
+                secondary: Secondary::Derived,
+            },
+            ..Self::unnamed()
+        }
+    }
+
+    pub(crate) fn azure_endpoint(mut self, service: StorageService, endpoint: &str) -> Self {
+        self.source = Source::Azure {
+            service: Some(service),
+            primary: endpoint.to_owned(),
+            secondary: Secondary::Derived,
+        };
+        self
+    }
+
+    pub(crate) fn static_copies(name: impl Into<String>) -> Self {
+        Self::custom(name, Arc::new(StaticService::new()))
+    }
+
+    /// A service of a kind of your own: see [`Provider`].
+    pub fn custom(name: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            name: Some(name.into()),
+            source: Source::Custom {
+                provider,
+                regions: Vec::new(),
+            },
+            ..Self::unnamed()
+        }
+    }
+
+    /// The name in events and errors: letters, digits, `.`, `_` and `-`.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Says which storage service a custom domain or a path-style endpoint is.
+    pub fn storage_service(mut self, kind: StorageService) -> Self {
+        if let Source::Azure { service, .. } = &mut self.source {
+            *service = Some(kind);
+        }
+        self
+    }
+
+    /// The endpoint of the secondary, instead of the derived one.
+    pub fn secondary(mut self, endpoint: impl Into<String>) -> Self {
+        if let Source::Azure { secondary, .. } = &mut self.source {
+            *secondary = Secondary::Given(endpoint.into());
+        }
+        self
+    }
+
+    /// Says that there is no secondary.
+    pub fn no_secondary(mut self) -> Self {
+        if let Source::Azure { secondary, .. } = &mut self.source {
+            *secondary = Secondary::None;
+        }
+        self
+    }
+
+    /// Adds a copy to a service that is not Azure Storage. The first takes the writes, unless
+    /// others are said to with [`region_that_writes`](Self::region_that_writes).
+    pub fn region(self, name: impl Into<String>, endpoint: impl Into<String>) -> Self {
+        self.add_region(name.into(), endpoint.into(), None)
+    }
+
+    /// Adds a copy and says whether it takes writes.
+    pub fn region_that_writes(
+        self,
+        name: impl Into<String>,
+        endpoint: impl Into<String>,
+        writes: bool,
+    ) -> Self {
+        self.add_region(name.into(), endpoint.into(), Some(writes))
+    }
+
+    fn add_region(mut self, name: String, endpoint: String, writes: Option<bool>) -> Self {
+        if let Source::Custom { regions, .. } = &mut self.source {
+            regions.push((name, endpoint, writes));
+        }
+        self
+    }
+
+    /// Where reads go (R2).
+    pub const fn location_mode(mut self, mode: LocationMode) -> Self {
+        self.location_mode = mode;
+        self
+    }
+
+    /// How sends are repeated.
+    pub fn retry(mut self, settings: RetrySettings) -> Self {
+        self.retry = settings;
+        self
+    }
+
+    /// When regions are trusted; `None` for no circuits.
+    pub fn breaker(mut self, settings: impl Into<Option<BreakerSettings>>) -> Self {
+        self.breaker = settings.into();
+        self
+    }
+
+    /// What makes the service read-only by itself (G1).
+    pub const fn gate(mut self, mode: GateMode) -> Self {
+        self.gate = mode;
+        self
+    }
+
+    /// Shares the circuits' states with the other services of this group (B12).
+    pub fn group(mut self, group: GroupHandle) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    pub(crate) fn account_switch(mut self, switch: Arc<AccountSwitch>) -> Self {
+        self.switch = Some(switch);
+        self
+    }
+
+    /// Tells this listener what happens (B10). May be called several times.
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// Asks this advice before every further send (T9).
+    pub fn advice(mut self, advice: Arc<dyn Advice>) -> Self {
+        self.advice = Some(advice);
+        self
+    }
+
+    /// Tells what the errors of your client mean. Default: [`StandardFaults`].
+    pub fn classify_faults(mut self, faults: Arc<dyn ClassifyFault>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// The time on the wall, for headers that carry dates. Default: the system's.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall_clock = Arc::new(clock);
+        self
+    }
+
+    /// Numbers from `0.0..1.0` for jitter and ramps. Default: a seeded generator.
+    pub fn random(mut self, random: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.random = Arc::new(random);
+        self
+    }
+
+    /// How many threads call the service at once without meeting on one counter: 1 to 64.
+    pub const fn threads(mut self, threads: u8) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Builds the service.
+    ///
+    /// # Errors
+    ///
+    /// Names the setting that is missing, malformed or senseless, and says what to do.
+    pub fn build(self) -> Result<GeoService, ConfigError> {
+        self.retry.validate()?;
+        let kind = self.resolve()?;
+        let name = self.name.clone().unwrap_or(kind.name);
+        check_name(&name)?;
+        if self.location_mode.needs_secondary() && kind.regions.len() < 2 {
+            return Err(kind.no_copy.unwrap_or_else(|| {
+                ConfigError::new(
+                    "location_mode",
+                    format!(
+                        "{} needs a second region; add one, or use primary-only",
+                        self.location_mode
+                    ),
+                )
+            }));
+        }
+        let runtime = Runtime::new(
+            self.retry,
+            kind.regions.len(),
+            self.faults,
+            self.advice,
+            self.wall_clock,
+            self.random,
+            kind.no_copy,
+        );
+        let followers = Arc::clone(&runtime.gate_followers);
+        let threads = self.threads.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(4, |threads| {
+                u8::try_from(threads.get().min(16)).unwrap_or(16)
+            })
+        });
+        let mut config = ServiceConfig::new(name, kind.provider, kind.regions, runtime::now(), runtime)
+            .mode(self.location_mode)
+            .breaker(self.breaker)
+            .gate(self.gate)
+            .stripes(threads)
+            .on_change(move || followers.tell());
+        if let Some(group) = self.group {
+            config = config.group(group);
+        }
+        if let Some(switch) = self.switch {
+            config = config.account(switch);
+        }
+        for listener in self.listeners {
+            config = config.listener(listener);
+        }
+        Ok(GeoService::of_root(ServiceRoot::build(config)?))
+    }
+
+    fn resolve(&self) -> Result<Kind, ConfigError> {
+        match &self.source {
+            Source::Unknown => Err(ConfigError::new("endpoint", "is missing")),
+            Source::Azure {
+                service,
+                primary,
+                secondary,
+            } => azure_kind(*service, primary, secondary),
+            Source::Custom { provider, regions } => {
+                let mut all = Vec::new();
+                for (index, (name, endpoint, writes)) in regions.iter().enumerate() {
+                    let endpoint =
+                        Endpoint::parse(endpoint).map_err(|error| error.of_setting("region"))?;
+                    let writes = writes.unwrap_or(index == 0);
+                    all.push(Region::new(name.clone(), endpoint).writable(writes));
+                }
+                Ok(Kind {
+                    name: String::new(),
+                    provider: Arc::clone(provider),
+                    regions: Regions::new(all)?,
+                    no_copy: None,
+                })
+            }
+        }
+    }
+}
+
+/// What kind of service is built.
+struct Kind {
+    name: String,
+    provider: Arc<dyn Provider>,
+    regions: Regions,
+    no_copy: Option<ConfigError>,
+}
+
+fn azure_kind(
+    service: Option<StorageService>,
+    primary: &str,
+    secondary: &Secondary,
+) -> Result<Kind, ConfigError> {
+    let account = AccountEndpoint::parse(primary)
+        .map_err(|error| ConfigError::new("endpoint", error.to_string()))?;
+    if account.is_secondary() {
+        return Err(ConfigError::new(
+            "endpoint",
+            "is a secondary; give the primary, and use the location mode secondary-only to read \
+             the secondary",
+        ));
+    }
+    let kind = service.or(account.service()).ok_or_else(|| {
+        ConfigError::new(
+            "endpoint",
+            "does not say which storage service it is; say so with `storage_service`",
+        )
+    })?;
+    if !kind.has_readable_secondary() && matches!(secondary, Secondary::Given(_)) {
+        return Err(ConfigError::new(
+            "secondary",
+            "files have no readable secondary; remove it",
+        ));
+    }
+    let endpoint = account.endpoint().clone();
+    let provider = AzureStorage::at(kind, &endpoint);
+    let mut regions = vec![Region::new("primary", endpoint).writable(true)];
+    let mut no_copy = None;
+    let copy = match secondary {
+        Secondary::None => None,
+        Secondary::Given(url) => Some(
+            Endpoint::parse(url).map_err(|error| error.of_setting("secondary"))?,
+        ),
+        Secondary::Derived if !kind.has_readable_secondary() => {
+            no_copy = Some(ConfigError::new(
+                "location_mode",
+                "files have no readable secondary; use primary-only",
+            ));
+            None
+        }
+        Secondary::Derived => match account.derive_secondary() {
+            Ok(derived) => Some(derived),
+            Err(error) => {
+                no_copy = Some(ConfigError::new("secondary", error.to_string()));
+                None
+            }
+        },
+    };
+    if let Some(copy) = copy {
+        regions.push(Region::new("secondary", copy));
+    }
+    Ok(Kind {
+        name: kind.as_str().to_owned(),
+        provider: Arc::new(provider),
+        regions: Regions::new(regions)?,
+        no_copy,
+    })
+}
+
+/// Names stand in events, errors and problem bodies as they are.
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(ConfigError::new(
+            "name",
+            "must be 1 to 64 letters, digits, `.`, `_` or `-`",
+        ));
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the wall clock is read unless another is given"
+)]
+fn system_time() -> SystemTime {
+    SystemTime::now()
+}

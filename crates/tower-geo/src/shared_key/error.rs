@@ -1,0 +1,148 @@
+use std::{error::Error, fmt};
+
+/// Why a request could not be signed, or a [`SharedKeyLayer`](super::SharedKeyLayer) not be built.
+///
+/// Never shows the key.
+#[derive(Debug)]
+pub struct SharedKeyError {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Account(&'static str),
+    Key(&'static str),
+    UnknownLength,
+    Date,
+}
+
+impl SharedKeyError {
+    pub(super) const fn account(problem: &'static str) -> Self {
+        Self {
+            kind: Kind::Account(problem),
+        }
+    }
+
+    pub(super) const fn key(problem: &'static str) -> Self {
+        Self {
+            kind: Kind::Key(problem),
+        }
+    }
+
+    pub(super) const fn unknown_length() -> Self {
+        Self {
+            kind: Kind::UnknownLength,
+        }
+    }
+
+    pub(super) const fn date() -> Self {
+        Self { kind: Kind::Date }
+    }
+
+    /// Whether the account name or the key that the layer was given cannot be right.
+    #[must_use]
+    pub const fn is_config(&self) -> bool {
+        matches!(self.kind, Kind::Account(_) | Kind::Key(_))
+    }
+
+    /// Whether the length of the body, which is signed, is not known: the request has no
+    /// `Content-Length` header and its body does not know its exact size. Set the header.
+    #[must_use]
+    pub const fn is_unknown_length(&self) -> bool {
+        matches!(self.kind, Kind::UnknownLength)
+    }
+}
+
+impl fmt::Display for SharedKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Account(problem) => write!(f, "account name for shared key {problem}"),
+            Kind::Key(problem) => write!(f, "account key {problem}"),
+            Kind::UnknownLength => f.write_str(
+                "cannot sign a body of unknown length: set the content-length header, or give the body an exact size",
+            ),
+            Kind::Date => f.write_str("cannot sign: the wall clock shows a date outside the years 1970 to 9999"),
+        }
+    }
+}
+
+impl Error for SharedKeyError {}
+
+/// The error of [`SharedKey`](super::SharedKey): the request could not be signed, or the inner
+/// service failed.
+///
+/// `source()` is the inner error itself, so that its kind can be found down the chain. With an inner
+/// error that does not implement [`Error`] (such as a boxed one), use
+/// [`into_inner`](Self::into_inner) to get at it.
+#[derive(Debug)]
+pub struct SharedKeyServiceError<E> {
+    cause: Cause<E>,
+}
+
+#[derive(Debug)]
+enum Cause<E> {
+    Sign(SharedKeyError),
+    Inner(E),
+}
+
+impl<E> SharedKeyServiceError<E> {
+    pub(super) const fn sign(error: SharedKeyError) -> Self {
+        Self {
+            cause: Cause::Sign(error),
+        }
+    }
+
+    pub(super) const fn inner(error: E) -> Self {
+        Self {
+            cause: Cause::Inner(error),
+        }
+    }
+
+    /// Why the request could not be signed, if that is what failed. Nothing was sent then.
+    #[must_use]
+    pub const fn sign_error(&self) -> Option<&SharedKeyError> {
+        match &self.cause {
+            Cause::Sign(error) => Some(error),
+            Cause::Inner(_) => None,
+        }
+    }
+
+    /// The error of the inner service, if that is what failed.
+    #[must_use]
+    pub const fn get_ref(&self) -> Option<&E> {
+        match &self.cause {
+            Cause::Sign(_) => None,
+            Cause::Inner(error) => Some(error),
+        }
+    }
+
+    /// The error of the inner service.
+    ///
+    /// # Errors
+    ///
+    /// Why the request could not be signed, if the inner service was never called.
+    pub fn into_inner(self) -> Result<E, SharedKeyError> {
+        match self.cause {
+            Cause::Sign(error) => Err(error),
+            Cause::Inner(error) => Ok(error),
+        }
+    }
+}
+
+impl<E> fmt::Display for SharedKeyServiceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Sign(_) => f.write_str("the request could not be signed"),
+            Cause::Inner(_) => f.write_str("the signed request failed"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for SharedKeyServiceError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::Sign(error) => Some(error),
+            Cause::Inner(error) => Some(error),
+        }
+    }
+}

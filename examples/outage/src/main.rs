@@ -1,0 +1,3 @@
+//! Lose a region and come back.
+
+fn main() {}
