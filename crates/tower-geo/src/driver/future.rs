@@ -68,6 +68,8 @@ struct Driver<S, P, R, PB> {
     is_ready: bool,
     /// Whether the timer is set for the send under way.
     is_armed: bool,
+    /// Whether a send has been paid for and has not left.
+    is_paid: bool,
     policy: P,
     state: State,
     rank: Rank,
@@ -146,6 +148,7 @@ where
                 service: setting.service,
                 is_ready,
                 is_armed: false,
+                is_paid: false,
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -196,26 +199,32 @@ where
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
-                    let end = match polled {
-                        Poll::Ready(Ok(response)) => driver.answered(response).map(Ok),
-                        Poll::Ready(Err(error)) => driver.failed(error.into()).map(Err),
+                    let (end, failed) = match polled {
+                        Poll::Ready(Ok(response)) => (driver.answered(response).map(Ok), false),
+                        Poll::Ready(Err(error)) => (driver.failed(error.into()).map(Err), true),
                         Poll::Pending => {
                             ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
                             let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
-                            None
+                            (None, false)
                         }
                     };
                     if let Some(end) = end {
                         this.phase.set(Phase::Done);
                         return Poll::Ready(end);
                     }
-                    // From sending to deciding; the send that failed is dropped.
+                    // From sending to deciding; the send that failed is dropped. If the error came
+                    // from a layer between here and the breaker, such as a time-out, the breaker
+                    // has seen nothing yet and learns now that the send was cut.
+                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
-                    Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
+                    Step::Send(plan) => {
+                        driver.is_paid = true;
+                        this.phase.set(Phase::Readying { plan: Some(plan) });
+                    }
                     Step::Wait(until) => {
                         driver.forget_readiness();
                         let until = driver.state.instant(until).into();
@@ -276,6 +285,16 @@ fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     match timer.as_mut().as_pin_mut() {
         Some(timer) => timer.reset(until),
         None => timer.set(Some(tokio::time::sleep_until(until))),
+    }
+}
+
+impl<S, P, R, PB> Drop for Driver<S, P, R, PB> {
+    fn drop(&mut self) {
+        // Dropped while it waited for the service below to be ready: what was not sent costs
+        // nothing (T4).
+        if self.is_paid {
+            self.operation.not_sent(&runtime::context(&self.state));
+        }
     }
 }
 
@@ -373,6 +392,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
+        self.is_paid = false;
         let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
@@ -479,6 +499,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// it holds, if there is one (T7).
     fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
         let context = runtime::context(&self.state);
+        self.is_paid = false;
         self.operation.not_sent(&context);
         let finish = self.operation.finish_unready(&context);
         if let Some(error) = error {
