@@ -201,7 +201,7 @@ where
                     };
                     let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => (driver.answered(response).map(Ok), false),
-                        Poll::Ready(Err(error)) => (driver.failed(error.into()).map(Err), true),
+                        Poll::Ready(Err(error)) => (driver.failed(error.into()), true),
                         Poll::Pending => {
                             ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
                             let _scope = scope::enter_time_out(service_id(&driver.state));
@@ -397,8 +397,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         Some(Ok(self.service.call(request)))
     }
 
-    /// A retry without a redirect below: the send went where the request said.
-    fn check_carried_out(&mut self) {
+    /// A retry without a redirect below: the send went where the request said. Returns whether
+    /// that was so.
+    fn check_carried_out(&mut self) -> bool {
         let stayed = self
             .handoff
             .take()
@@ -406,6 +407,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if stayed {
             self.operation.stay_home();
         }
+        stayed
     }
 
     /// Takes an answer; `Some` is the one to hand over.
@@ -442,16 +444,26 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         None
     }
 
-    /// Takes an error; `Some` is one that ends the operation.
-    fn failed(&mut self, error: BoxError) -> Option<Error> {
+    /// Takes an error; `Some` is the end of the operation.
+    fn failed(&mut self, error: BoxError) -> Option<Result<Response<RB>, Error>> {
         let error = Error::from_inner(error);
         if error.kind() == crate::ErrorKind::Config {
-            return Some(error);
+            return Some(Err(error));
         }
-        self.check_carried_out();
+        let stayed = self.check_carried_out();
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
-            self.operation.not_sent(&runtime::context(&self.state));
-            return None;
+            let context = runtime::context(&self.state);
+            self.operation.not_sent(&context);
+            if !stayed {
+                return None;
+            }
+            // Refused where it went, and what is directed elsewhere goes there all the same:
+            // every further send would end like this one.
+            if self.operation.sends() == 0 {
+                return Some(Err(error));
+            }
+            let finish = self.operation.finish_unready(&context);
+            return Some(self.finish(finish));
         };
         self.note_fault(fault);
         self.kept.get_or_insert_default().error = Some(error.into_cause());

@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 use tower_geo_policy::budget;
-use tower_geo_policy::operation::{Operation, Reach, RequestOptions};
+use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
@@ -49,6 +49,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_neutral() {
         return Start::Pass;
     }
+    // R10: naming a copy is a pin, which no other pin lifts: without a redirect below, the write
+    // would go where it says (R1).
+    if intent.is_write() && regions.write_target(home).is_none() {
+        return Start::Refuse(Error::misfit(state, Misfit::WriteToCopy));
+    }
     // G4: maintenance overrides the mode of the service.
     let mode = if state.in_maintenance() {
         LocationMode::SecondaryOnly
@@ -60,6 +65,10 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
         if let Some(options) = request.extensions().get::<RequestOptions>() {
             if let Err(misfit) = operation.set_options(options, regions) {
                 return Start::Refuse(Error::misfit(state, misfit));
+            }
+            let pin = options.get_pin().and_then(|pin| pin.region(regions));
+            if reach == Reach::Home && pin.is_some_and(|pin| pin != home) {
+                return Start::Refuse(Error::config(state, PIN_WITHOUT_REDIRECT));
             }
         }
         let handoff = Handoff::take(request.extensions_mut(), state);
@@ -76,6 +85,10 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     let home = operation.go_home(&runtime::context(state));
     Start::Drive { operation, home }
 }
+
+/// R10: the answer would be of another region than the one that the caller insists on.
+const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than the one that it \
+    names, and there is no GeoRedirectLayer below RetryLayer to send it there";
 
 /// T8: a client above us repeats what has just been given up.
 fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
