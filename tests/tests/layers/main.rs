@@ -14,6 +14,8 @@ mod stacks;
 mod support;
 
 mod alone;
+mod bodies;
+mod budget_and_repeats;
 mod cancellation;
 mod contracts;
 mod gate;
