@@ -9,6 +9,7 @@
 //! shared word; nothing is allocated before a send has failed.
 
 mod choice;
+mod hedge;
 mod outcome;
 mod request_options;
 #[cfg(test)]
@@ -190,6 +191,9 @@ pub struct Operation {
     signature_limit: Option<Tick>,
     slot: Option<ProbeSlot>,
     current: Current,
+    /// The other send under way, while a hedge is out (H1).
+    other: Option<Box<Current>>,
+    has_hedged: bool,
     past: Option<Box<Past>>,
 }
 
@@ -262,6 +266,8 @@ impl Operation {
                 at: None,
                 cut_by_deadline: false,
             },
+            other: None,
+            has_hedged: false,
             past: None,
         }
     }
