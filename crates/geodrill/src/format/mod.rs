@@ -1,6 +1,6 @@
 //! The drill format: from the text of a file to a drill that can be played.
 //!
-//! Three steps, a file each: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
+//! Three steps: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
 //! names, sense). A problem of any of them carries the path of the key.
 
 mod maybe;
