@@ -305,6 +305,7 @@ fn config_problem(service: &format::Service, error: &ConfigError) -> Problem {
             ServiceKind::Static { .. } => "regions".to_owned(),
         },
         "name" => return Problem::at(path, reason(error)),
+        "hedge" => "hedge.after".to_owned(),
         "max_retries" | "delay" | "max_delay" | "attempt_timeout" | "deadline" | "budget"
         | "body_idle" => format!("retry.{setting}"),
         _ => format!("breaker.{setting}"),
@@ -374,6 +375,7 @@ fn retry(retry: &Retry) -> RetrySettings {
             Replay::Harmless
         })
         .body_idle(retry.body_idle)
+        .hedge(retry.hedge)
 }
 
 fn breaker(breaker: &Breaker) -> BreakerSettings {
@@ -495,6 +497,7 @@ fn trail(trail: &Trail) -> Vec<Told> {
                 tower_geo::SendKind::First => Some(SendKind::First),
                 tower_geo::SendKind::FallOver => Some(SendKind::FallOver),
                 tower_geo::SendKind::Retry => Some(SendKind::Retry),
+                tower_geo::SendKind::Hedge => Some(SendKind::Hedge),
                 _ => None,
             },
             probe: send.probe,

@@ -1,5 +1,7 @@
 //! Services, their retries and their circuits: defaults and sense.
 
+use std::time::Duration;
+
 use std::collections::HashMap;
 
 use tower_geo_policy::region::Endpoint;
@@ -75,11 +77,18 @@ pub(super) fn service(
             Some(index.ok_or_else(|| inside(path, key, no_service(&other)))?)
         }
     };
+    let hedge = raw.hedge.value().map(|hedge| hedge.after.duration());
     let retry = raw
         .retry
         .or_default(Some(raw::Retry::default()))
-        .map(|raw| retry(raw, &format!("{path}.retry"), defaults))
+        .map(|raw| retry(raw, hedge, &format!("{path}.retry"), defaults))
         .transpose()?;
+    demand(
+        hedge.is_none() || retry.is_some(),
+        path,
+        "hedge",
+        "needs the retry layer, which makes the second send",
+    )?;
     let breaker = raw
         .breaker
         .or_default(Some(raw::Breaker::default()))
@@ -129,7 +138,12 @@ pub(super) fn sharing_ends(services: &[Service]) -> Checked<()> {
     Ok(())
 }
 
-fn retry(raw: raw::Retry, path: &str, defaults: Defaults) -> Checked<Retry> {
+fn retry(
+    raw: raw::Retry,
+    hedge: Option<Duration>,
+    path: &str,
+    defaults: Defaults,
+) -> Checked<Retry> {
     let positive = "must be longer than nothing; null means none";
     let timeout = |value: Maybe<Millis>, default: u64, key: &str| {
         let value = value.or_default(Some(Millis(default)));
@@ -164,6 +178,7 @@ fn retry(raw: raw::Retry, path: &str, defaults: Defaults) -> Checked<Retry> {
         replay_all: raw.replay == Some(raw::Replay::All),
         buffer: raw.buffer.value(),
         body_idle: timeout(raw.body_idle, 30_000, "body_idle")?,
+        hedge,
     })
 }
 
