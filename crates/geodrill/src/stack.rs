@@ -16,7 +16,7 @@ use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::{
-    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, EventKind,
+    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending, EventKind,
     GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode, OpenJitter,
     RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
     StorageService, Trail,
@@ -501,6 +501,7 @@ fn trail(trail: &Trail) -> Vec<Told> {
                 _ => None,
             },
             probe: send.probe,
+            outrun: send.ending == Ending::Dropped,
             purpose: None,
         })
         .collect()
