@@ -16,9 +16,9 @@ use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::{
-    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending, EventKind,
-    GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode, OpenJitter,
-    RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
+    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending,
+    EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode,
+    OpenJitter, RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
     StorageService, Trail,
 };
 use tower_layer::Layer;

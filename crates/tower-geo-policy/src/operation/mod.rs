@@ -17,12 +17,12 @@ mod tests;
 
 use std::time::Duration;
 
+use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::budget::{self, Budget};
+use crate::gate::GateStatus;
 use crate::intent::Intent;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
-use crate::gate::GateStatus;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
@@ -507,7 +507,9 @@ impl Operation {
         now: Tick,
     ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
-        let destination = self.destination(context.state.regions(), region).ok_or(None)?;
+        let destination = self
+            .destination(context.state.regions(), region)
+            .ok_or(None)?;
         let slot = match self.slot.take() {
             Some(slot) => Some(slot),
             None => match context.state.admit(region, self.circuit(), now) {
@@ -576,7 +578,9 @@ impl Operation {
 
     fn check_fit(&self, regions: &Regions) -> Result<(), Misfit> {
         let target = self.pinned_to(regions).unwrap_or_else(|| regions.writer());
-        let takes_writes = regions.get(target).is_some_and(crate::region::Region::is_writable);
+        let takes_writes = regions
+            .get(target)
+            .is_some_and(crate::region::Region::is_writable);
         if self.intent.is_write() && !takes_writes {
             return Err(Misfit::WriteToCopy);
         }

@@ -76,7 +76,13 @@ impl<S> CircuitBreaker<S> {
             None => match state.admit(region, circuit, now) {
                 Ok(Admission::Probe(slot)) => Some(slot),
                 Ok(_) => None,
-                Err(refusal) => return Err(Error::breaker_open(state, refusal.until, now)),
+                Err(refusal) => {
+                    // An operation that is driven above has told the circuit already (B4).
+                    if !scope::is_driven(service_id(state)) {
+                        state.note_operation(region, circuit, now);
+                    }
+                    return Err(Error::breaker_open(state, refusal.until, now));
+                }
             },
         };
         let sent = match slot {

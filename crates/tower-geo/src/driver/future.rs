@@ -72,8 +72,13 @@ struct Driver<S, P, R, PB> {
     is_ready: bool,
     /// Whether the timer is set for the send under way.
     is_armed: bool,
+<<<<<<< HEAD
     /// When the first send is given up, while a hedge is under way beside it.
     first_limit: Option<Tick>,
+=======
+    /// Whether a send has been paid for and has not left.
+    is_paid: bool,
+>>>>>>> contracts
     policy: P,
     state: State,
     rank: Rank,
@@ -161,7 +166,11 @@ where
                 service: setting.service,
                 is_ready,
                 is_armed: false,
+<<<<<<< HEAD
                 first_limit: None,
+=======
+                is_paid: false,
+>>>>>>> contracts
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -213,6 +222,7 @@ where
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
+<<<<<<< HEAD
                     let end = match polled {
                         Poll::Ready(Ok(response)) => {
                             driver.speak_of_first();
@@ -222,6 +232,11 @@ where
                             driver.speak_of_first();
                             driver.failed(error.into()).map(Err)
                         }
+=======
+                    let (end, failed) = match polled {
+                        Poll::Ready(Ok(response)) => (driver.answered(response).map(Ok), false),
+                        Poll::Ready(Err(error)) => (driver.failed(error.into()).map(Err), true),
+>>>>>>> contracts
                         Poll::Pending => {
                             if let Some(hedge) = this.hedge {
                                 if let Poll::Ready(ended) = hedge.as_mut().poll_end(cx) {
@@ -246,7 +261,7 @@ where
                             let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
-                            None
+                            (None, false)
                         }
                     };
                     if let Some(end) = end {
@@ -254,6 +269,7 @@ where
                         this.phase.set(Phase::Done);
                         return Poll::Ready(end);
                     }
+<<<<<<< HEAD
                     // The send that failed is dropped.
                     if this.hedge.is_some() {
                         driver.operation.wait_for_other();
@@ -271,10 +287,19 @@ where
                             return Poll::Ready(end);
                         }
                     }
+=======
+                    // From sending to deciding; the send that failed is dropped. If the error came
+                    // from a layer between here and the breaker, such as a time-out, the breaker
+                    // has seen nothing yet and learns now that the send was cut.
+                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
+>>>>>>> contracts
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
-                    Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
+                    Step::Send(plan) => {
+                        driver.is_paid = true;
+                        this.phase.set(Phase::Readying { plan: Some(plan) });
+                    }
                     Step::Wait(until) => {
                         driver.forget_readiness();
                         let until = driver.state.instant(until).into();
@@ -335,6 +360,16 @@ fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     match timer.as_mut().as_pin_mut() {
         Some(timer) => timer.reset(until),
         None => timer.set(Some(tokio::time::sleep_until(until))),
+    }
+}
+
+impl<S, P, R, PB> Drop for Driver<S, P, R, PB> {
+    fn drop(&mut self) {
+        // Dropped while it waited for the service below to be ready: what was not sent costs
+        // nothing (T4).
+        if self.is_paid {
+            self.operation.not_sent(&runtime::context(&self.state));
+        }
     }
 }
 
@@ -445,6 +480,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
+        self.is_paid = false;
         let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
@@ -608,6 +644,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// it holds, if there is one (T7).
     fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
         let context = runtime::context(&self.state);
+        self.is_paid = false;
         self.operation.not_sent(&context);
         let finish = self.operation.finish_unready(&context);
         if let Some(error) = error {
