@@ -45,6 +45,10 @@ pub enum Reach {
 
 /// What an operation needs to know of its service.
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "whoever drives an operation builds it; a new field is a change they have to see"
+)]
 pub struct Context<'a, X> {
     /// The shared state of the service.
     pub state: &'a ServiceState<X>,
@@ -615,7 +619,7 @@ impl Operation {
         for send in past.trail.to_region(region) {
             match send.verdict.evidence() {
                 Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given = given | self.circuit().into(),
+                Evidence::Failure => given |= self.circuit().into(),
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use tower_geo_policy::operation::circuit_of;
 use tower_geo_policy::breaker::{Admission, Circuits, Sent};
+use tower_geo_policy::operation::circuit_of;
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};

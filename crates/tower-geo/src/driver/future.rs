@@ -19,8 +19,8 @@ use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
 use super::answer::Kept;
-use super::start::{CLIENT_REQUEST_ID, keep_for_later};
 use super::hedge::{Ended, Hedge};
+use super::start::{CLIENT_REQUEST_ID, keep_for_later};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
@@ -72,13 +72,10 @@ struct Driver<S, P, R, PB> {
     is_ready: bool,
     /// Whether the timer is set for the send under way.
     is_armed: bool,
-<<<<<<< HEAD
     /// When the first send is given up, while a hedge is under way beside it.
     first_limit: Option<Tick>,
-=======
     /// Whether a send has been paid for and has not left.
     is_paid: bool,
->>>>>>> contracts
     policy: P,
     state: State,
     rank: Rank,
@@ -134,7 +131,14 @@ where
             let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
-        Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
+        Self::new(
+            setting,
+            operation,
+            method,
+            copy,
+            Phase::Sending { future },
+            false,
+        )
     }
 
     /// Something is unusual: the operation decides before the first send.
@@ -145,7 +149,14 @@ where
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
-        Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
+        Self::new(
+            setting,
+            operation,
+            method,
+            Some(request),
+            Phase::Deciding,
+            true,
+        )
     }
 
     #[inline]
@@ -166,11 +177,8 @@ where
                 service: setting.service,
                 is_ready,
                 is_armed: false,
-<<<<<<< HEAD
                 first_limit: None,
-=======
                 is_paid: false,
->>>>>>> contracts
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -222,21 +230,15 @@ where
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
-<<<<<<< HEAD
-                    let end = match polled {
+                    let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => {
                             driver.speak_of_first();
-                            driver.answered(response).map(Ok)
+                            (driver.answered(response).map(Ok), false)
                         }
                         Poll::Ready(Err(error)) => {
                             driver.speak_of_first();
-                            driver.failed(error.into()).map(Err)
+                            (driver.failed(error.into()).map(Err), true)
                         }
-=======
-                    let (end, failed) = match polled {
-                        Poll::Ready(Ok(response)) => (driver.answered(response).map(Ok), false),
-                        Poll::Ready(Err(error)) => (driver.failed(error.into()).map(Err), true),
->>>>>>> contracts
                         Poll::Pending => {
                             if let Some(hedge) = this.hedge {
                                 if let Poll::Ready(ended) = hedge.as_mut().poll_end(cx) {
@@ -269,8 +271,10 @@ where
                         this.phase.set(Phase::Done);
                         return Poll::Ready(end);
                     }
-<<<<<<< HEAD
-                    // The send that failed is dropped.
+                    // The send that failed is dropped. If the error came from a layer between here
+                    // and the breaker, such as a time-out, the breaker has seen nothing yet and
+                    // learns now that the send was cut.
+                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
                     if this.hedge.is_some() {
                         driver.operation.wait_for_other();
                         this.phase.set(Phase::HedgeOnly);
@@ -287,12 +291,6 @@ where
                             return Poll::Ready(end);
                         }
                     }
-=======
-                    // From sending to deciding; the send that failed is dropped. If the error came
-                    // from a layer between here and the breaker, such as a time-out, the breaker
-                    // has seen nothing yet and learns now that the send was cut.
-                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
->>>>>>> contracts
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
@@ -450,7 +448,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         P: BodyPolicy<B, Body = PB>,
     {
         let again = match &self.request {
-            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => Again::Possible,
+            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => {
+                Again::Possible
+            }
             _ => Again::BodyGone,
         };
         let now = self.now();
@@ -559,7 +559,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let provider = state.provider();
         let (status, headers) = (response.status(), response.headers());
         let verdict = provider.verdict(self.operation.intent(), status, headers);
-        if self.operation.delivers_in_silence(&runtime::context(state), verdict) {
+        if self
+            .operation
+            .delivers_in_silence(&runtime::context(state), verdict)
+        {
             return Some(response);
         }
         let wall_clock = &state.extra().wall_clock;
