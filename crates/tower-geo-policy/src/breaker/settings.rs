@@ -413,10 +413,6 @@ impl Epochs {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the high half of a product of two u64 fits a u64"
-    )]
     pub(crate) fn at(self, tick: u64) -> u64 {
         ((u128::from(tick) * u128::from(self.reciprocal)) >> 64) as u64
     }

@@ -385,7 +385,7 @@ impl<X> ServiceState<X> {
     /// something may be, and that it is to be done the long way, by [`admit`](Self::admit) and
     /// [`send_started`](Self::send_started).
     #[inline]
-    #[must_use] 
+    #[must_use]
     pub fn send_if_calm(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         self.0.lane.start_if_calm(region, circuit, now)
     }
@@ -393,7 +393,7 @@ impl<X> ServiceState<X> {
     /// A send leaves now. None if there is nothing to settle: no such region, or a read of a
     /// service without a breaker.
     #[inline]
-    #[must_use] 
+    #[must_use]
     pub fn send_started(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         let lane = &self.0.lane;
         match lane.start_if_calm(region, circuit, now) {
@@ -404,7 +404,7 @@ impl<X> ServiceState<X> {
 
     /// A send of an operation leaves now that has given its one failure to these circuits of this
     /// region already (B2), as earlier [`send_settled`](Self::send_settled) said.
-    #[must_use] 
+    #[must_use]
     pub fn send_restarted(
         &self,
         region: RegionId,
@@ -423,7 +423,7 @@ impl<X> ServiceState<X> {
     /// [`send_restarted`](Self::send_restarted).
     ///
     /// None, and the slot is given back, if the slot belongs to another service.
-    #[must_use] 
+    #[must_use]
     pub fn probe_started(
         &self,
         slot: ProbeSlot,
