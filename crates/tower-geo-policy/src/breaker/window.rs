@@ -215,7 +215,6 @@ mod tests {
             let window = Window::new();
             window.add_bad(tenths(), mid(5), 9);
             assert_eq!(window.sum(tenths(), mid(5 + gap)), (0, 0), "gap {gap}");
-            window.add_calls(tenths(), mid(6), 1);
             window.add_calls(tenths(), mid(5 + gap), 1);
             assert_eq!(window.sum(tenths(), mid(5 + gap)), (1, 0), "gap {gap}");
         }
