@@ -3,9 +3,9 @@
 //! The word, the ends of waits and the streaks are read by every thread and written seldom, so
 //! they share cache lines of their own. Evidence that every call writes is kept per stripe.
 
+use super::compiled::{Compiled, Epochs};
 use super::flight::Flight;
 use super::probe::{Standing, end};
-use super::settings::{Compiled, Epochs};
 use super::window::Window;
 use super::word::{Auto, Half, Manual, Word};
 use super::{Circuit, Circuits};

@@ -9,7 +9,7 @@
 //! years, cannot lend its old count to a new epoch, and adding to it is one atomic step. Every
 //! stripe has windows of its own; they are summed when somebody asks.
 
-use super::settings::Epochs;
+use super::compiled::Epochs;
 use crate::sync::{AtomicU64, Relaxed};
 
 const TENTHS: usize = 10;
