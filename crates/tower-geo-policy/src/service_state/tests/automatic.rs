@@ -431,3 +431,16 @@ fn rules_and_breaker_can_be_off() {
     assert_eq!(world.state.writes_in_flight(), 0);
     assert!(world.state.is_calm());
 }
+
+/// B2: the short cut of good calls does not pass by a streak.
+#[test]
+fn a_success_in_the_same_moment_ends_a_streak() {
+    let world = World::new(exact().streak(10).rate(None));
+    let streak = || world.state.circuit(P, READS, ms(50)).unwrap().streak;
+    for at in 0..20 {
+        world.call_taking(P, READS, at, 0, SUCCESS);
+        assert_eq!(streak(), 0);
+        world.call_taking(P, READS, at, 0, FAILURE);
+        assert_eq!(streak(), 1);
+    }
+}
