@@ -1,6 +1,9 @@
 //! The program as a person runs it, on real HTTP and in real time, only shorter.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic, as tests do")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests may panic, as tests do"
+)]
 
 use std::process::{Command, Stdio};
 
@@ -58,7 +61,7 @@ fn the_story_holds_against_the_storage_emulator() {
 
 #[test]
 fn people_get_what_happened_and_a_table() {
-    let mut output = outage(&["--duration", "6", "--outage", "1.5", "--rate", "20"]);
+    let mut output = outage(&["--duration", "6.5", "--outage", "2", "--rate", "20"]);
     let output = output.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     for part in [
