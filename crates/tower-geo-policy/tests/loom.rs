@@ -49,7 +49,7 @@ impl Provider for Anything {
         Verdict::Answered
     }
 
-    fn from_copy(&self, _: StatusCode, _: &HeaderMap) -> FromCopy {
+    fn judge_copy(&self, _: StatusCode, _: &HeaderMap) -> FromCopy {
         FromCopy::Usual
     }
 }

@@ -34,7 +34,7 @@
 //! # impl Provider for MyProvider {
 //! #     fn intent(&self, _: &Method, _: &Uri, _: &HeaderMap) -> Ruling { Ruling::new(Intent::READ, "a read") }
 //! #     fn verdict(&self, _: Intent, _: StatusCode, _: &HeaderMap) -> Verdict { Verdict::Answered }
-//! #     fn from_copy(&self, _: StatusCode, _: &HeaderMap) -> FromCopy { FromCopy::Usual }
+//! #     fn judge_copy(&self, _: StatusCode, _: &HeaderMap) -> FromCopy { FromCopy::Usual }
 //! # }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # #[expect(clippy::disallowed_methods, reason = "an example of a user")]
