@@ -76,7 +76,11 @@ async fn a_buffered_body_is_sent_again_whole() {
         let stack = service().layer().buffer_bodies(5).layer(script.service());
         let answer = stack.oneshot(upload(ms(10))).await.unwrap();
         assert_eq!(answer.status(), 201);
-        let bodies: Vec<_> = script.sends().into_iter().filter_map(|send| send.body).collect();
+        let bodies: Vec<_> = script
+            .sends()
+            .into_iter()
+            .filter_map(|send| send.body)
+            .collect();
         assert!(bodies.len() >= 2);
         assert!(bodies.iter().all(|body| body == "meow!"), "{bodies:?}");
     }
@@ -93,7 +97,11 @@ async fn a_body_past_the_cap_is_not_replayable() {
     let sends = error.trail().sends();
     assert_eq!(sends.len(), 1);
     assert!(matches!(sends[0].ending, Ending::Answer(status) if status == 503));
-    assert_eq!(script.sends()[0].body.as_deref(), Some(&b"meow!"[..]), "it was sent whole, once");
+    assert_eq!(
+        script.sends()[0].body.as_deref(),
+        Some(&b"meow!"[..]),
+        "it was sent whole, once"
+    );
 }
 
 /// T6: with *unknown outcome* if the send was ambiguous.
@@ -109,7 +117,8 @@ async fn a_body_past_the_cap_with_a_lost_answer_has_an_unknown_outcome() {
 /// T6: *unreachable* before the first byte is always replayable, with a cap of 0 too.
 #[tokio::test(start_paused = true)]
 async fn a_body_of_which_nothing_was_taken_is_sent_again() {
-    let script = Script::new().any_method(P, [Reply::refused(), Reply::refused(), Reply::status(201)]);
+    let script =
+        Script::new().any_method(P, [Reply::refused(), Reply::refused(), Reply::status(201)]);
     let stack = service().layer().buffer_bodies(0).layer(script.service());
     assert_eq!(stack.oneshot(upload(ms(10))).await.unwrap().status(), 201);
     assert_eq!(script.sends().len(), 3);
@@ -130,7 +139,14 @@ async fn by_default_only_empty_bodies_are_sent_again() {
     let delete = request(Method::DELETE, P, "/photos/cat");
     let answer = stack.oneshot(delete).await.unwrap();
     assert_eq!(answer.status(), 202);
-    assert_eq!(Served::of(answer.extensions()).unwrap().trail().sends().len(), 2);
+    assert_eq!(
+        Served::of(answer.extensions())
+            .unwrap()
+            .trail()
+            .sends()
+            .len(),
+        2
+    );
 }
 
 /// DESIGN 6: nothing of a body is kept once its operation has ended.
@@ -139,14 +155,24 @@ async fn no_copy_of_a_body_outlives_its_operation() {
     let script = Script::new().any_method(P, [Reply::status(503), Reply::ok("done")]);
     let bodies = DropCounter::new();
     let stack = service().layer().clone_bodies().layer(script.service());
-    let answer = stack.oneshot(put().map(|body| bodies.wrap(body))).await.unwrap();
+    let answer = stack
+        .oneshot(put().map(|body| bodies.wrap(body)))
+        .await
+        .unwrap();
     assert_eq!(bodies.alive(), 0);
-    assert!(bodies.made() <= 3, "one copy for each further send: {}", bodies.made());
+    assert!(
+        bodies.made() <= 3,
+        "one copy for each further send: {}",
+        bodies.made()
+    );
     drop(answer);
     let script = healthy();
     let bodies = DropCounter::new();
     let stack = service().layer().clone_bodies().layer(script.service());
-    stack.oneshot(put().map(|body| bodies.wrap(body))).await.unwrap();
+    stack
+        .oneshot(put().map(|body| bodies.wrap(body)))
+        .await
+        .unwrap();
     assert_eq!((bodies.made(), bodies.alive()), (2, 0), "E2: one copy");
 }
 
@@ -156,11 +182,18 @@ async fn no_copy_of_a_body_outlives_its_operation() {
 async fn an_upload_that_moves_is_not_cut() {
     for cap in [0, 1024] {
         let script = Script::new().any_method(P, [Reply::status(201).after(secs(4))]);
-        let service = builder().retry(retry().attempt_timeout(secs(5))).build().unwrap();
+        let service = builder()
+            .retry(retry().attempt_timeout(secs(5)))
+            .build()
+            .unwrap();
         let stack = service.layer().buffer_bodies(cap).layer(script.service());
         let begun = tokio::time::Instant::now();
         assert_eq!(stack.oneshot(upload(secs(7))).await.unwrap().status(), 201);
-        assert_eq!(begun.elapsed(), secs(25), "21 s of upload, 4 s for the answer");
+        assert_eq!(
+            begun.elapsed(),
+            secs(25),
+            "21 s of upload, 4 s for the answer"
+        );
         assert_eq!(script.sends().len(), 1);
     }
 }
@@ -173,7 +206,9 @@ async fn an_upload_is_cut_after_its_last_byte() {
         .retry(retry().attempt_timeout(secs(5)).max_retries(0))
         .build()
         .unwrap();
-    let stack = RetryLayer::new(service).buffer_bodies(1024).layer(script.service());
+    let stack = RetryLayer::new(service)
+        .buffer_bodies(1024)
+        .layer(script.service());
     let begun = tokio::time::Instant::now();
     let error = stack.oneshot(upload(secs(7))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownOutcome);
@@ -185,7 +220,10 @@ async fn an_upload_is_cut_after_its_last_byte() {
 #[tokio::test(start_paused = true)]
 async fn the_time_out_of_a_repeated_upload_begins_anew() {
     let script = Script::new().any_method(P, [Reply::hang(), Reply::status(201).after(secs(4))]);
-    let service = builder().retry(retry().attempt_timeout(secs(5))).build().unwrap();
+    let service = builder()
+        .retry(retry().attempt_timeout(secs(5)))
+        .build()
+        .unwrap();
     let stack = service.layer().buffer_bodies(1024).layer(script.service());
     let begun = tokio::time::Instant::now();
     assert_eq!(stack.oneshot(upload(secs(2))).await.unwrap().status(), 201);
@@ -200,6 +238,10 @@ async fn an_upload_ends_at_the_deadline() {
     let stack = service.layer().buffer_bodies(1024).layer(script.service());
     let begun = tokio::time::Instant::now();
     let error = stack.oneshot(upload(secs(7))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UnknownOutcome, "it was sent, in part");
+    assert_eq!(
+        error.kind(),
+        ErrorKind::UnknownOutcome,
+        "it was sent, in part"
+    );
     assert_eq!(begun.elapsed(), secs(10));
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower_geo_policy::fault::Fault;
@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::answer::Kept;
 use super::hedge::{Ended, Hedge};
-use super::start::{CLIENT_REQUEST_ID, keep_for_later};
+use super::start::{keep_for_later, request_id};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
@@ -84,6 +84,8 @@ struct Driver<S, P, R, PB> {
     operation: Operation,
     /// What is sent next; once it is sent, the copy that was kept.
     request: Option<Request<PB>>,
+    /// The id of the request, once it was sent without a copy (T8).
+    sent_id: Option<HeaderValue>,
     /// What was handed to a redirect below with the send under way.
     handoff: Option<Handoff>,
     kept: Option<Box<Kept<R>>>,
@@ -126,19 +128,25 @@ where
             &operation,
             &request,
         );
+        let sent_id = match copy {
+            Some(_) => None,
+            None => request_id(&request).cloned(),
+        };
         let method = request.method().clone();
         let future = {
             let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
-        Self::new(
+        let mut drive = Self::new(
             setting,
             operation,
             method,
             copy,
             Phase::Sending { future },
             false,
-        )
+        );
+        drive.driver.sent_id = sent_id;
+        drive
     }
 
     /// Something is unusual: the operation decides before the first send.
@@ -186,6 +194,7 @@ where
                 home,
                 operation,
                 request,
+                sent_id: None,
                 handoff: None,
                 kept: None,
             },
@@ -467,6 +476,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     {
         let mut request = self.request.take()?;
         self.request = copy_request(&self.policy, &request);
+        if self.request.is_none() {
+            self.sent_id = request_id(&request).cloned();
+        }
         let directed = plan.directed.then_some(plan.destination);
         if let (Rank::Redirect, Some(destination)) = (self.rank, directed) {
             if let Err(error) = redirect(&self.state, destination, &mut request) {
@@ -706,10 +718,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     /// T8: so that a client above which repeats this operation can be told from others.
     fn remember_failure(&self) {
-        let id = self
-            .request
-            .as_ref()
-            .and_then(|request| request.headers().get(CLIENT_REQUEST_ID));
+        let kept_id = self.request.as_ref().and_then(request_id);
+        let id = kept_id.or(self.sent_id.as_ref());
         if let Some(id) = id {
             let failed_ids = &self.state.extra().failed_ids;
             failed_ids.remember(id.as_bytes(), self.now());

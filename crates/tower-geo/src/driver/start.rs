@@ -1,6 +1,6 @@
 //! How a request begins: untouched, on the healthy path, or with a decision.
 
-use http::{Method, Request};
+use http::{HeaderName, HeaderValue, Method, Request};
 use tower_geo_policy::budget;
 use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::region::LocationMode;
@@ -90,10 +90,8 @@ const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than
 fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
     let runtime = state.extra();
     let now = state.tick(runtime::now());
-    let repeated = request
-        .headers()
-        .get(CLIENT_REQUEST_ID)
-        .is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
+    let repeated =
+        request_id(request).is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
     if !repeated {
         return;
     }
@@ -108,7 +106,12 @@ fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation
     }
 }
 
-pub(super) const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
+static CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+
+/// The id by which a repeat of this request is known (T8).
+pub(super) fn request_id<B>(request: &Request<B>) -> Option<&HeaderValue> {
+    request.headers().get(&CLIENT_REQUEST_ID)
+}
 
 /// The copy that is kept of a request whose first send goes out as it is.
 #[inline]
@@ -124,7 +127,7 @@ where
 {
     let may_follow = match reach {
         Reach::OnceEach => operation.intent().is_redirectable() && state.regions().len() > 1,
-        _ => state.extra().retry.get_max_retries() > 0,
+        _ => state.extra().retry.get_max_retries() > 0 || policy.watches_uploads(),
     };
     if may_follow {
         copy_request(policy, request)
