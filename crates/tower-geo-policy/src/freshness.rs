@@ -265,7 +265,7 @@ pub struct CopyRules {
     /// How far the copy may be behind, unless a request says otherwise (F3).
     pub max_staleness: Option<Duration>,
     /// What was written lately, if reads are to see it (F5).
-    pub floor: Option<ReadFloor>,
+    pub floor: Option<Arc<ReadFloor>>,
 }
 
 #[cfg(test)]

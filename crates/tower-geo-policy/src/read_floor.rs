@@ -36,6 +36,10 @@ const PLACES: usize = 4096;
 pub struct Key(NonZeroU64);
 
 impl Key {
+    /// What a write has changed that may change more than its path names, such as a batch: it
+    /// holds for every key.
+    pub const MANY: Self = Self(NonZeroU64::MAX);
+
     /// The key of a path without account and query. Letter case does not matter, nor whether a
     /// character is percent-encoded: taking two keys for one is safe.
     #[must_use]
@@ -54,7 +58,8 @@ impl Key {
         }
         let (whole, set) = (whole.finish(), set.unwrap_or_else(|| whole.finish()));
         let both = u64::from(whole) << 32 | u64::from(set);
-        Self(NonZeroU64::new(both).unwrap_or(NonZeroU64::MIN))
+        let key = NonZeroU64::new(both).map_or(Self(NonZeroU64::MIN), Self);
+        if key == Self::MANY { Self(NonZeroU64::MIN) } else { key }
     }
 
     fn whole(self) -> u32 {
@@ -126,14 +131,13 @@ impl ReadFloor {
 
     /// A write of this key was acknowledged when the service's clock showed `at`.
     pub fn raise(&self, key: Key, at: SystemTime) {
+        if key == Key::MANY {
+            self.everything.fetch_max(seconds(at), Relaxed);
+            return;
+        }
         for place in self.places(key.whole()).into_iter().flatten() {
             place.fetch_max(seconds(at), Relaxed);
         }
-    }
-
-    /// The same for a write whose keys are not known, such as a batch: it holds for every key.
-    pub fn raise_all(&self, at: SystemTime) {
-        self.everything.fetch_max(seconds(at), Relaxed);
     }
 
     /// When this key was written last, or another that shares its place; `None` if never.
@@ -202,7 +206,7 @@ mod tests {
         floor.raise(Key::of_path("/c/b"), at(9));
         floor.raise(Key::of_path("/c/b"), at(8));
         assert_eq!(floor_of(&floor, "/c/b"), Some(at(9)));
-        floor.raise_all(at(12));
+        floor.raise(Key::MANY, at(12));
         assert_eq!(floor_of(&floor, "/c/b"), Some(at(12)));
         assert_eq!(floor_of(&floor, "/never/written"), Some(at(12)));
     }

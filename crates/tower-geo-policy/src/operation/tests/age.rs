@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::freshness::{ReplicationStats, ReplicationStatus};
-use crate::read_floor::ReadFloor;
 
 fn wall(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(second)
@@ -32,7 +31,7 @@ impl Bench {
     fn with_floor(mode: LocationMode) -> Self {
         let mut bench = Self::new(mode);
         bench.copies = Some(CopyRules {
-            floor: Some(ReadFloor::new()),
+            floor: Some(Arc::default()),
             ..CopyRules::default()
         });
         bench
@@ -187,7 +186,7 @@ fn below_the_floor_an_open_writer_says_when_to_come_back() {
     let settings = BreakerSettings::new().streak(1);
     let mut bench = Bench::with_breaker(LocationMode::PrimaryThenSecondary, Some(settings));
     bench.copies = Some(CopyRules {
-        floor: Some(ReadFloor::new()),
+        floor: Some(Arc::default()),
         ..CopyRules::default()
     });
     bench.wrote("/c/b", 1);
