@@ -204,6 +204,7 @@ pub(crate) enum SendKind {
     First,
     FallOver,
     Retry,
+    Hedge,
 }
 
 /// What came back.

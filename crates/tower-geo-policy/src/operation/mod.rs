@@ -10,6 +10,7 @@
 
 mod age;
 mod choice;
+mod hedge;
 mod outcome;
 mod request_options;
 #[cfg(test)]
@@ -205,6 +206,9 @@ pub struct Operation {
     max_staleness: Limit,
     slot: Option<ProbeSlot>,
     current: Current,
+    /// The other send under way, while a hedge is out (H1).
+    other: Option<Box<Current>>,
+    has_hedged: bool,
     past: Option<Box<Past>>,
 }
 
@@ -281,6 +285,8 @@ impl Operation {
                 at: None,
                 cut_by_deadline: false,
             },
+            other: None,
+            has_hedged: false,
             past: None,
         }
     }
