@@ -16,9 +16,9 @@ use crate::clock::{self, Idle};
 use crate::format::{self, Act, Drill, Expect};
 use crate::problem::Problem;
 use crate::script::Script;
-use crate::store::Store;
 use crate::stack::{Head, Info, Services};
 use crate::stage::{OperationRecord, Outcome, Seen, Sends, Stage, Ticket};
+use crate::store::Store;
 use crate::transport::RequestBody;
 
 /// A call that has no end by itself (a service that never answers, and no time-out) is dropped
@@ -54,7 +54,12 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
     let stores = drill.stores.values();
     let stores = stores.map(|lag| Store::new(*lag, drill.start)).collect();
     let (stage, services, end_ms) = runtime.block_on(async {
-        let stage = Arc::new(Stage::new(script, stores, drill.services.len(), options.keep));
+        let stage = Arc::new(Stage::new(
+            script,
+            stores,
+            drill.services.len(),
+            options.keep,
+        ));
         let services = Arc::new(Services::build(&drill, &stage)?);
         let driver = Driver::new(&mut drill, Arc::clone(&stage), Arc::clone(&services), idle);
         let end_ms = driver.spawn(options.progress).await?;

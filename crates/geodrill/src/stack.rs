@@ -16,10 +16,10 @@ use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::{
-    BackgroundSend, BackgroundTask, BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, EventKind,
-    GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LastSyncSettings, LocationMode, MonitorSettings, OpenJitter,
-    RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
-    StorageService, Trail,
+    BackgroundSend, BackgroundTask, BackoffMode, BreakerSettings, CircuitBreakerLayer,
+    ClassifyFault, ConfigError, Ending, EventKind, GateMode, GeoRedirectLayer, GeoService,
+    GeoStack, GroupHandle, LastSyncSettings, LocationMode, MonitorSettings, OpenJitter, RateRule,
+    ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule, StorageService, Trail,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -171,6 +171,7 @@ fn background(extensions: &http::Extensions) -> Told {
         Some(send) => Told {
             kind: Some(SendKind::First),
             probe: false,
+            outrun: false,
             purpose: Some(send.purpose()),
         },
     }
@@ -571,6 +572,7 @@ fn trail(trail: &Trail) -> Vec<Told> {
                 _ => None,
             },
             probe: send.probe,
+            outrun: send.ending == Ending::Dropped,
             purpose: None,
         })
         .collect()

@@ -162,6 +162,9 @@ impl Ongoing {
         for (send, told) in self.list.iter_mut().zip(trail) {
             send.kind = told.kind;
             send.probe = told.probe;
+            if told.outrun {
+                send.reply = Some(Reply::Cancelled);
+            }
         }
     }
 

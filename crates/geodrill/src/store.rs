@@ -107,7 +107,11 @@ impl Store {
         if is_read {
             let found = found.ok_or((StatusCode::NOT_FOUND, "ResourceNotFound"))?;
             check_conditions(asked, Some(found))?;
-            return Ok((StatusCode::OK, found.headers(&asked.path), found.body.clone()));
+            return Ok((
+                StatusCode::OK,
+                found.headers(&asked.path),
+                found.body.clone(),
+            ));
         }
         if asked.of_copy {
             return Err((StatusCode::FORBIDDEN, "InsufficientAccountPermissions"));
@@ -118,7 +122,12 @@ impl Store {
             ("DELETE", None) => return Err((StatusCode::NOT_FOUND, "ResourceNotFound")),
             ("DELETE", Some(_)) => (StatusCode::ACCEPTED, None),
             // Of its metadata, tags, tier and so on, all that shows is that it was changed.
-            ("PUT", before) if asked.query.split('&').any(|given| given.starts_with("comp=")) => {
+            ("PUT", before)
+                if asked
+                    .query
+                    .split('&')
+                    .any(|given| given.starts_with("comp=")) =>
+            {
                 let before = before.ok_or((StatusCode::NOT_FOUND, "ResourceNotFound"))?;
                 (StatusCode::OK, Some(before.body))
             }
@@ -148,7 +157,11 @@ impl Store {
     }
 
     fn stats(&self, at: Duration) -> Given {
-        let time = http_date((self.start + at).checked_sub(self.lag).unwrap_or(self.start));
+        let time = http_date(
+            (self.start + at)
+                .checked_sub(self.lag)
+                .unwrap_or(self.start),
+        );
         let body = format!(
             "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication>\
              <Status>live</Status><LastSyncTime>{time}</LastSyncTime>\
@@ -205,7 +218,11 @@ fn check_conditions(asked: &Asked, found: Option<&Object>) -> Result<(), Refusal
 
 fn refusal(status: StatusCode, code: &str) -> Given {
     let mut headers = Vec::new();
-    header(&mut headers, HeaderName::from_static("x-ms-error-code"), code);
+    header(
+        &mut headers,
+        HeaderName::from_static("x-ms-error-code"),
+        code,
+    );
     (status, headers, Bytes::new())
 }
 
@@ -228,7 +245,9 @@ mod tests {
     }
 
     fn asked(of_copy: bool, method: &str, path_and_query: &str) -> Asked {
-        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let (path, query) = path_and_query
+            .split_once('?')
+            .unwrap_or((path_and_query, ""));
         Asked {
             of_copy,
             method: method.parse().unwrap(),
@@ -247,7 +266,13 @@ mod tests {
     impl Store {
         fn ask(&mut self, asked: &Asked, body: &'static str, second: u64) -> Told {
             let answer = self.serve(asked, Bytes::from(body), Duration::from_secs(second));
-            let What::Response { status, headers, body, .. } = answer.what else {
+            let What::Response {
+                status,
+                headers,
+                body,
+                ..
+            } = answer.what
+            else {
                 panic!("a store has no faults");
             };
             Told {
@@ -271,7 +296,10 @@ mod tests {
         assert_eq!(store.ask(&copy, "", 15).body, "one");
         assert_eq!(store.ask(&copy, "", 29).body, "one");
         assert_eq!(store.ask(&copy, "", 30).body, "two");
-        assert_eq!(store.ask(&asked(false, "DELETE", "/c/b"), "", 31).status, 202);
+        assert_eq!(
+            store.ask(&asked(false, "DELETE", "/c/b"), "", 31).status,
+            202
+        );
         assert_eq!(store.ask(&get, "", 31).status, 404);
         assert_eq!(store.ask(&copy, "", 40).body, "two");
         assert_eq!(store.ask(&copy, "", 41).status, 404);
@@ -284,7 +312,12 @@ mod tests {
         let stats = "/?restype=service&comp=stats";
         assert_eq!(store.ask(&asked(false, "GET", stats), "", 1).status, 400);
         let told = store.ask(&asked(true, "GET", stats), "", 70);
-        assert!(told.body.contains("<LastSyncTime>Thu, 01 Jan 2026 00:01:00 GMT<"), "{}", told.body);
+        assert!(
+            told.body
+                .contains("<LastSyncTime>Thu, 01 Jan 2026 00:01:00 GMT<"),
+            "{}",
+            told.body
+        );
         assert_eq!(told.headers[DATE], "Thu, 01 Jan 2026 00:01:10 GMT");
     }
 
@@ -293,12 +326,14 @@ mod tests {
         let mut store = Store::new(Duration::ZERO, start());
         let mut put = asked(false, "PUT", "/c/b");
         let etag = store.ask(&put, "one", 1).headers[ETAG].clone();
-        put.headers.insert(IF_MATCH, HeaderValue::from_static("\"other\""));
+        put.headers
+            .insert(IF_MATCH, HeaderValue::from_static("\"other\""));
         assert_eq!(store.ask(&put, "two", 2).status, 412);
         put.headers.insert(IF_MATCH, etag.clone());
         assert_eq!(store.ask(&put, "two", 2).status, 201);
         let mut once = asked(false, "PUT", "/c/b");
-        once.headers.insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
+        once.headers
+            .insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
         assert_eq!(store.ask(&once, "three", 3).status, 409);
         let mut get = asked(false, "GET", "/c/b");
         get.headers.insert(IF_NONE_MATCH, etag);
@@ -313,7 +348,10 @@ mod tests {
         let mut store = Store::new(Duration::ZERO, start());
         let put = asked(false, "PUT", "/people(PartitionKey='a',RowKey='b')");
         let told = store.ask(&put, "{}", 1);
-        assert_eq!(told.headers[ETAG], "W/\"datetime'2026-01-01T00%3A00%3A01.0000000Z'\"");
+        assert_eq!(
+            told.headers[ETAG],
+            "W/\"datetime'2026-01-01T00%3A00%3A01.0000000Z'\""
+        );
         assert!(!told.headers.contains_key(LAST_MODIFIED));
     }
 }

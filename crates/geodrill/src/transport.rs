@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use crate::format::{Answer, BodyEnd, Fault, What};
 use crate::script::Sent;
-use crate::store::Asked;
 use crate::stage::{Reply, SendKind, SendRecord, Sends, Stage, Ticket};
+use crate::store::Asked;
 
 /// Which region of a service a request goes to; told by the layers, which know the endpoints.
 pub(crate) type RegionOf = Arc<dyn Fn(&Uri) -> Option<usize> + Send + Sync>;
@@ -28,6 +28,8 @@ pub(crate) type RegionOf = Arc<dyn Fn(&Uri) -> Option<usize> + Send + Sync>;
 pub(crate) struct Told {
     pub(crate) kind: Option<SendKind>,
     pub(crate) probe: bool,
+    /// Given up because another send had won, not because its time was over.
+    pub(crate) outrun: bool,
     pub(crate) purpose: Option<&'static str>,
 }
 
@@ -89,7 +91,12 @@ impl Transport {
     }
 
     /// What a store has to do for a send, where the region that it goes to has one.
-    fn visit<B>(&self, request: &Request<B>, region: Option<usize>, answers: bool) -> Option<Visit> {
+    fn visit<B>(
+        &self,
+        request: &Request<B>,
+        region: Option<usize>,
+        answers: bool,
+    ) -> Option<Visit> {
         let (home, region) = (self.home?, region?);
         let path = request.uri().path();
         let below_account = path.strip_prefix('/').and_then(|path| path.find('/'));

@@ -286,8 +286,14 @@ mod tests {
     fn the_time_of_the_object_is_compared_with_the_last_synchronisation() {
         let sync = second(100);
         assert_eq!(Freshness::judge(second(99), sync), Freshness::Consistent);
-        assert_eq!(Freshness::judge(sync, sync), Freshness::PossiblyInconsistent);
-        assert_eq!(Freshness::judge(second(101), sync), Freshness::PossiblyInconsistent);
+        assert_eq!(
+            Freshness::judge(sync, sync),
+            Freshness::PossiblyInconsistent
+        );
+        assert_eq!(
+            Freshness::judge(second(101), sync),
+            Freshness::PossiblyInconsistent
+        );
         assert_eq!(Freshness::judge(None, sync), Freshness::Unknown);
         assert_eq!(Freshness::judge(second(1), None), Freshness::Unknown);
     }

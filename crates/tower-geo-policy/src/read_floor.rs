@@ -59,7 +59,11 @@ impl Key {
         let (whole, set) = (whole.finish(), set.unwrap_or_else(|| whole.finish()));
         let both = u64::from(whole) << 32 | u64::from(set);
         let key = NonZeroU64::new(both).map_or(Self(NonZeroU64::MIN), Self);
-        if key == Self::MANY { Self(NonZeroU64::MIN) } else { key }
+        if key == Self::MANY {
+            Self(NonZeroU64::MIN)
+        } else {
+            key
+        }
     }
 
     fn whole(self) -> u32 {
@@ -159,7 +163,9 @@ impl ReadFloor {
 /// the year 9999, so that it can be told again.
 fn seconds(at: SystemTime) -> u64 {
     const LAST: u64 = 253_402_300_799;
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = at
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     since.as_secs().clamp(1, LAST)
 }
 
@@ -191,12 +197,21 @@ mod tests {
     fn an_insert_holds_for_every_entity_of_its_table() {
         let floor = ReadFloor::new();
         floor.raise(Key::of_path("/people"), at(7));
-        assert_eq!(floor_of(&floor, "/people(PartitionKey='a',RowKey='b')"), Some(at(7)));
-        assert_eq!(floor_of(&floor, "/people%28PartitionKey='a',RowKey='b'%29"), Some(at(7)));
+        assert_eq!(
+            floor_of(&floor, "/people(PartitionKey='a',RowKey='b')"),
+            Some(at(7))
+        );
+        assert_eq!(
+            floor_of(&floor, "/people%28PartitionKey='a',RowKey='b'%29"),
+            Some(at(7))
+        );
         assert_eq!(floor_of(&floor, "/people()"), Some(at(7)));
         let floor = ReadFloor::new();
         floor.raise(Key::of_path("/people(PartitionKey='a',RowKey='b')"), at(7));
-        assert_eq!(floor_of(&floor, "/people(PartitionKey='a',RowKey='c')"), None);
+        assert_eq!(
+            floor_of(&floor, "/people(PartitionKey='a',RowKey='c')"),
+            None
+        );
     }
 
     /// F5: a late acknowledgement of an earlier write lowers nothing.

@@ -220,7 +220,10 @@ impl RetrySettings {
                 format!("must be at least `delay` ({max_delay:?} is less than {delay:?})"),
             );
         }
-        if self.attempt_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        if self
+            .attempt_timeout
+            .is_some_and(|timeout| timeout.is_zero())
+        {
             return refuse(
                 "attempt_timeout",
                 "must be longer than zero, or none".to_owned(),
@@ -271,6 +274,12 @@ mod tests {
             assert_eq!(settings.validate().unwrap_err().setting(), setting);
         }
         assert!(good().validate().is_ok());
-        assert!(good().attempt_timeout(None).deadline(None).validate().is_ok());
+        assert!(
+            good()
+                .attempt_timeout(None)
+                .deadline(None)
+                .validate()
+                .is_ok()
+        );
     }
 }

@@ -299,7 +299,11 @@ mod tests {
         let mut pace = Pace::new(Duration::from_secs(5), 0.0, start);
         assert_eq!(pace.next(at(0), || 0.5), at(5_000));
         assert_eq!(pace.next(at(5_003), || 0.5), at(10_000));
-        assert_eq!(pace.next(at(27_000), || 0.5), at(30_000), "15, 20 and 25 are gone");
+        assert_eq!(
+            pace.next(at(27_000), || 0.5),
+            at(30_000),
+            "15, 20 and 25 are gone"
+        );
         assert_eq!(pace.next(at(35_000), || 0.5), at(40_000));
     }
 
@@ -324,7 +328,10 @@ mod tests {
             (second, second, 1.1, "jitter"),
             (second, second, f64::NAN, "jitter"),
         ] {
-            assert_eq!(check_pace(every, timeout, jitter).unwrap_err().setting(), setting);
+            assert_eq!(
+                check_pace(every, timeout, jitter).unwrap_err().setting(),
+                setting
+            );
         }
     }
 

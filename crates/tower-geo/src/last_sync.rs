@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use http::HeaderMap;
 use http::header::DATE;
 use tokio::sync::watch;
-use tower_geo_policy::freshness::{CopyRules, LastSync, LastSyncCell, ReplicationStats, ReplicationStatus};
+use tower_geo_policy::freshness::{
+    CopyRules, LastSync, LastSyncCell, ReplicationStats, ReplicationStatus,
+};
 use tower_geo_policy::read_floor::ReadFloor;
 
 use crate::runtime::{self, State};
@@ -34,7 +36,8 @@ impl Default for Changes {
 
 impl Changes {
     fn tell(&self) {
-        self.0.send_modify(|changes| *changes = changes.wrapping_add(1));
+        self.0
+            .send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 }
 

@@ -95,9 +95,9 @@ pub use circuit_breaker::CircuitBreakerLayer;
 pub use error::{BoxError, Error, ErrorKind};
 pub use faults::{ClassifyFault, StandardFaults};
 pub use geo_redirect::GeoRedirectLayer;
-pub use last_sync::{LastSyncState, LastSyncWatch};
 #[cfg(feature = "last-sync")]
 pub use last_sync::LastSyncSettings;
+pub use last_sync::{LastSyncState, LastSyncWatch};
 pub use monitor::MonitorSettings;
 pub use operator::Operator;
 pub use read_only_gate::ReadOnlyGateLayer;
@@ -110,6 +110,7 @@ pub use stack::{GeoLayer, GeoStack};
 pub use verify::Verified;
 pub use watch::GateWatch;
 
+pub use tower_geo_policy as policy;
 pub use tower_geo_policy::azure_storage::StorageService;
 pub use tower_geo_policy::backoff::{BackoffMode, Jitter};
 pub use tower_geo_policy::breaker::{
@@ -127,4 +128,3 @@ pub use tower_geo_policy::region::{LocationMode, Region, RegionId, Regions};
 pub use tower_geo_policy::retry_settings::{Replay, RetrySettings};
 pub use tower_geo_policy::service_state::CircuitState;
 pub use tower_geo_policy::trail::{Ending, SendKind, Trail};
-pub use tower_geo_policy as policy;

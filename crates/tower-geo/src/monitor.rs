@@ -97,7 +97,9 @@ impl MonitorSettings {
             .filter(|_| self.path.starts_with('/'))
             .ok_or_else(|| refusal("must be a path, and a query if need be, that begins with /"))?;
         if regions.region_of(&uri) != Some(writer) {
-            return Err(refusal("must begin with the account, as all paths of this service do"));
+            return Err(refusal(
+                "must begin with the account, as all paths of this service do",
+            ));
         }
         let provider = service.state_ref().provider();
         let ruling = provider.intent(&self.method, &uri, &http::HeaderMap::new());
@@ -236,7 +238,10 @@ where
         return pending.not_sent(now);
     };
     pending.settle_at(verdict, now);
-    if matches!(verdict, Verdict::Answered | Verdict::Refused { alive: true }) {
+    if matches!(
+        verdict,
+        Verdict::Answered | Verdict::Refused { alive: true }
+    ) {
         state.monitor_succeeded(ping.writer, now);
     }
 }
@@ -265,7 +270,11 @@ fn verdict_on(
             None
         }
     };
-    tracing::trace!(service = state.name(), ?verdict, "the monitor has asked the primary");
+    tracing::trace!(
+        service = state.name(),
+        ?verdict,
+        "the monitor has asked the primary"
+    );
     verdict
 }
 

@@ -76,11 +76,9 @@ impl Runtime {
         storage: Option<StorageService>,
         age: Age,
     ) -> Self {
-        let budgets = retry
-            .get_budget()
-            .map_or_else(Box::default, |capacity| {
-                (0..regions).map(|_| Budget::new(capacity)).collect()
-            });
+        let budgets = retry.get_budget().map_or_else(Box::default, |capacity| {
+            (0..regions).map(|_| Budget::new(capacity)).collect()
+        });
         Self {
             retry,
             budgets,

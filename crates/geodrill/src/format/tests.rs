@@ -340,17 +340,35 @@ fn keys_about_age_are_read_with_their_defaults() {
     ));
     let read = &drill.services[0];
     let monitor = read.monitor.as_ref().unwrap();
-    assert_eq!((monitor.method.as_str(), monitor.timeout.as_secs()), ("GET", 2));
+    assert_eq!(
+        (monitor.method.as_str(), monitor.timeout.as_secs()),
+        ("GET", 2)
+    );
     assert!(monitor.pace.exact);
     assert_eq!(read.last_sync.unwrap().every.as_secs(), 30);
     assert_eq!(read.max_staleness.unwrap().as_secs(), 300);
     assert!(read.read_your_writes);
     for (text, path) in [
-        (service("\"last_sync\": {\"every\": \"0s\"}"), "services.b.last_sync.every"),
-        (service("\"max_staleness\": \"0s\""), "services.b.max_staleness"),
-        (service("\"monitor\": {\"path\": \"/\", \"every\": \"0s\"}"), "services.b.monitor.every"),
-        (service("\"monitor\": {\"path\": \"/\", \"every\": \"1s\", \"timeout\": \"0s\"}"), "services.b.monitor.timeout"),
-        (service("\"monitor\": {\"path\": \"/\"}"), "services.b.monitor.every"),
+        (
+            service("\"last_sync\": {\"every\": \"0s\"}"),
+            "services.b.last_sync.every",
+        ),
+        (
+            service("\"max_staleness\": \"0s\""),
+            "services.b.max_staleness",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\", \"every\": \"0s\"}"),
+            "services.b.monitor.every",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\", \"every\": \"1s\", \"timeout\": \"0s\"}"),
+            "services.b.monitor.timeout",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\"}"),
+            "services.b.monitor.every",
+        ),
     ] {
         assert_eq!(problem(&text).path(), path);
     }
@@ -358,11 +376,16 @@ fn keys_about_age_are_read_with_their_defaults() {
 
 #[test]
 fn stores_lag_ten_seconds_and_applied_needs_one() {
-    let drill = drill(&format!(r#"{{{BLOB}, "stores": {{"A.test": {{}}, "b.test": {{"secondary_lag": "1m"}}}}}}"#));
+    let drill = drill(&format!(
+        r#"{{{BLOB}, "stores": {{"A.test": {{}}, "b.test": {{"secondary_lag": "1m"}}}}}}"#
+    ));
     assert_eq!(drill.stores["a.test"].as_secs(), 10);
     assert_eq!(drill.stores["b.test"].as_secs(), 60);
     let applied = r#""host": "a.test", "answers": [{"status": 502, "applied": true}]"#;
-    assert_eq!(problem(&rule(applied)).path(), "rules[0].answers[0].applied");
+    assert_eq!(
+        problem(&rule(applied)).path(),
+        "rules[0].answers[0].applied"
+    );
     let never = r#""host": "a.test", "answers": [{"fault": "connect", "applied": true}]"#;
     let text = format!(r#"{{{BLOB}, "stores": {{"a.test": {{}}}}, "rules": [{{{never}}}]}}"#);
     assert_eq!(problem(&text).path(), "rules[0].answers[0].applied");

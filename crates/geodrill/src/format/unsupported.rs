@@ -36,12 +36,10 @@ struct Row<T> {
     used: fn(&T) -> bool,
 }
 
-const WHOLE_FILE: &[Row<raw::Drill>] = &[
-    Row {
-        key: "accounts",
-        used: |drill| !drill.accounts.is_empty(),
-    },
-];
+const WHOLE_FILE: &[Row<raw::Drill>] = &[Row {
+    key: "accounts",
+    used: |drill| !drill.accounts.is_empty(),
+}];
 
 const OF_A_SERVICE: &[Row<raw::Service>] = &[
     Row {

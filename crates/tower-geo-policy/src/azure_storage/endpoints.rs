@@ -292,7 +292,10 @@ impl AccountEndpoint {
         let place = of_service(&labels)?;
         // Web sites of every account have a zone; its other services have one only where the
         // account was made with one, and then the end of the name is another.
-        if service == StorageService::Web && place == 2 && !labels.ends_with(&["storage", "azure", "net"]) {
+        if service == StorageService::Web
+            && place == 2
+            && !labels.ends_with(&["storage", "azure", "net"])
+        {
             labels.remove(1);
         }
         let place = of_service(&labels)?;

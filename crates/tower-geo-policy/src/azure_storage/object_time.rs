@@ -110,8 +110,14 @@ mod tests {
     fn the_etag_of_an_entity_tells_its_time() {
         let etag = "W/\"datetime'2026-06-01T10%3A00%3A20.0000000Z'\"";
         let told = object_time(&headers(&[(ETAG, etag)]));
-        assert_eq!(told, httpdate::parse_http_date("Mon, 01 Jun 2026 10:00:20 GMT").ok());
-        assert_eq!(object_time(&headers(&[(ETAG, "\"0x8D4BCC2E4835CD0\"")])), None);
+        assert_eq!(
+            told,
+            httpdate::parse_http_date("Mon, 01 Jun 2026 10:00:20 GMT").ok()
+        );
+        assert_eq!(
+            object_time(&headers(&[(ETAG, "\"0x8D4BCC2E4835CD0\"")])),
+            None
+        );
     }
 
     #[test]

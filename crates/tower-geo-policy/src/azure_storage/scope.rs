@@ -11,7 +11,9 @@ static RENAME_SOURCE: HeaderName = HeaderName::from_static("x-ms-rename-source")
 /// in a header, or nowhere.
 pub(super) fn writes_many(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let query = uri.query().unwrap_or("");
-    let says = |name, word| percent::values(query, name).any(|value| percent::decodes_to_word(value, word));
+    let says = |name, word| {
+        percent::values(query, name).any(|value| percent::decodes_to_word(value, word))
+    };
     let last = uri.path().rsplit('/').next().unwrap_or("");
     let is_batch = says("comp", "batch") || percent::decodes_to_word(last, "$batch");
     let is_rename = headers.contains_key(&RENAME_SOURCE);

@@ -49,8 +49,8 @@ pub fn parse_stats(body: &[u8]) -> Result<ReplicationStats, StatsError> {
         return Err(StatsError("too long for the stats of a service"));
     }
     let text = std::str::from_utf8(body).map_err(|_| StatsError("not UTF-8"))?;
-    let document = Document::parse(text.trim())
-        .map_err(|_| StatsError("not a well-formed XML document"))?;
+    let document =
+        Document::parse(text.trim()).map_err(|_| StatsError("not a well-formed XML document"))?;
     let root = document.root_element();
     if root.tag_name().name() != "StorageServiceStats" {
         return Err(StatsError("not the stats of a service"));
@@ -106,9 +106,8 @@ mod tests {
     /// F1: the service begins its documents with a byte order mark.
     #[test]
     fn a_live_copy_tells_its_time() {
-        let stats = read(
-            "<Status>live</Status><LastSyncTime>Sun, 29 Nov 2026 20:29:23 GMT</LastSyncTime>",
-        );
+        let stats =
+            read("<Status>live</Status><LastSyncTime>Sun, 29 Nov 2026 20:29:23 GMT</LastSyncTime>");
         let stats = stats.unwrap();
         assert_eq!(stats.status(), ReplicationStatus::Live);
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_984_163);

@@ -18,21 +18,21 @@ mod tests;
 
 use std::time::Duration;
 
+use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::budget::{self, Budget};
+use crate::freshness::CopyRules;
+use crate::gate::GateStatus;
 use crate::intent::Intent;
+use crate::read_floor::Key;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::freshness::CopyRules;
-use crate::read_floor::Key;
-use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
-use crate::gate::GateStatus;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
 use crate::verdict::Evidence;
 
-pub use outcome::{Answer, Fate};
 use age::Limit;
+pub use outcome::{Answer, Fate};
 pub use request_options::{RegionRef, RequestOptions};
 
 /// How far an operation may go: which layer drives it.
@@ -49,6 +49,10 @@ pub enum Reach {
 
 /// What an operation needs to know of its service.
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "whoever drives an operation builds it; a new field is a change they have to see"
+)]
 pub struct Context<'a, X> {
     /// The shared state of the service.
     pub state: &'a ServiceState<X>,
@@ -539,7 +543,9 @@ impl Operation {
         now: Tick,
     ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
-        let destination = self.destination(context.state.regions(), region).ok_or(None)?;
+        let destination = self
+            .destination(context.state.regions(), region)
+            .ok_or(None)?;
         let slot = match self.slot.take() {
             Some(slot) => Some(slot),
             None => match context.state.admit(region, self.circuit(), now) {
@@ -608,7 +614,9 @@ impl Operation {
 
     fn check_fit(&self, regions: &Regions) -> Result<(), Misfit> {
         let target = self.pinned_to(regions).unwrap_or_else(|| regions.writer());
-        let takes_writes = regions.get(target).is_some_and(crate::region::Region::is_writable);
+        let takes_writes = regions
+            .get(target)
+            .is_some_and(crate::region::Region::is_writable);
         if self.intent.is_write() && !takes_writes {
             return Err(Misfit::WriteToCopy);
         }
@@ -643,7 +651,7 @@ impl Operation {
         for send in past.trail.to_region(region) {
             match send.verdict.evidence() {
                 Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given = given | self.circuit().into(),
+                Evidence::Failure => given |= self.circuit().into(),
                 _ => {}
             }
         }

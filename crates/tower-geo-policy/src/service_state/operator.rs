@@ -247,7 +247,10 @@ mod tests {
     }
 
     fn is_open(state: &ServiceState, now: Tick) -> bool {
-        matches!(state.standing(P, Circuit::Reads, now), Standing::Open { .. })
+        matches!(
+            state.standing(P, Circuit::Reads, now),
+            Standing::Open { .. }
+        )
     }
 
     /// B11: neither time nor a number of operations ends the wait, only the monitor's success.

@@ -20,16 +20,16 @@ use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
 use super::answer::Kept;
-use super::start::{CLIENT_REQUEST_ID, keep_for_later};
 use super::hedge::{Ended, Hedge};
+use super::start::{CLIENT_REQUEST_ID, keep_for_later};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
 use crate::handoff::Handoff;
+use crate::last_sync::service_clock;
 use crate::redirect::redirect;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
-use crate::last_sync::service_clock;
 use crate::served::{Served, ServedAge};
 
 pin_project! {
@@ -76,6 +76,8 @@ struct Driver<S, P, R, PB> {
     is_armed: bool,
     /// When the first send is given up, while a hedge is under way beside it.
     first_limit: Option<Tick>,
+    /// Whether a send has been paid for and has not left.
+    is_paid: bool,
     policy: P,
     state: State,
     rank: Rank,
@@ -131,7 +133,14 @@ where
             let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
-        Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
+        Self::new(
+            setting,
+            operation,
+            method,
+            copy,
+            Phase::Sending { future },
+            false,
+        )
     }
 
     /// Something is unusual: the operation decides before the first send.
@@ -142,7 +151,14 @@ where
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
-        Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
+        Self::new(
+            setting,
+            operation,
+            method,
+            Some(request),
+            Phase::Deciding,
+            true,
+        )
     }
 
     #[inline]
@@ -164,6 +180,7 @@ where
                 is_ready,
                 is_armed: false,
                 first_limit: None,
+                is_paid: false,
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -215,14 +232,14 @@ where
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
-                    let end = match polled {
+                    let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => {
                             driver.speak_of_first();
-                            driver.answered(response).map(Ok)
+                            (driver.answered(response).map(Ok), false)
                         }
                         Poll::Ready(Err(error)) => {
                             driver.speak_of_first();
-                            driver.failed(error.into()).map(Err)
+                            (driver.failed(error.into()).map(Err), true)
                         }
                         Poll::Pending => {
                             if let Some(hedge) = this.hedge {
@@ -248,7 +265,7 @@ where
                             let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
-                            None
+                            (None, false)
                         }
                     };
                     if let Some(end) = end {
@@ -256,7 +273,10 @@ where
                         this.phase.set(Phase::Done);
                         return Poll::Ready(end);
                     }
-                    // The send that failed is dropped.
+                    // The send that failed is dropped. If the error came from a layer between here
+                    // and the breaker, such as a time-out, the breaker has seen nothing yet and
+                    // learns now that the send was cut.
+                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
                     if this.hedge.is_some() {
                         driver.operation.wait_for_other();
                         this.phase.set(Phase::HedgeOnly);
@@ -276,7 +296,10 @@ where
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
-                    Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
+                    Step::Send(plan) => {
+                        driver.is_paid = true;
+                        this.phase.set(Phase::Readying { plan: Some(plan) });
+                    }
                     Step::Wait(until) => {
                         driver.forget_readiness();
                         let until = driver.state.instant(until).into();
@@ -336,7 +359,12 @@ where
 /// says when that was.
 fn note_write<B>(state: &State, key: Key, response: &Response<B>) {
     let runtime = state.extra();
-    if let Some(floor) = runtime.copies.floor.as_ref().filter(|_| response.status().is_success()) {
+    if let Some(floor) = runtime
+        .copies
+        .floor
+        .as_ref()
+        .filter(|_| response.status().is_success())
+    {
         floor.raise(key, service_clock(state, response.headers()));
     }
 }
@@ -346,6 +374,16 @@ fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     match timer.as_mut().as_pin_mut() {
         Some(timer) => timer.reset(until),
         None => timer.set(Some(tokio::time::sleep_until(until))),
+    }
+}
+
+impl<S, P, R, PB> Drop for Driver<S, P, R, PB> {
+    fn drop(&mut self) {
+        // Dropped while it waited for the service below to be ready: what was not sent costs
+        // nothing (T4).
+        if self.is_paid {
+            self.operation.not_sent(&runtime::context(&self.state));
+        }
     }
 }
 
@@ -426,7 +464,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         P: BodyPolicy<B, Body = PB>,
     {
         let again = match &self.request {
-            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => Again::Possible,
+            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => {
+                Again::Possible
+            }
             _ => Again::BodyGone,
         };
         let now = self.now();
@@ -456,6 +496,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
+        self.is_paid = false;
         let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
@@ -537,7 +578,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if let Some(key) = self.operation.written_key() {
             note_write(state, key, &response);
         }
-        if self.operation.delivers_in_silence(&runtime::context(state), verdict) {
+        if self
+            .operation
+            .delivers_in_silence(&runtime::context(state), verdict)
+        {
             return Some(response);
         }
         let wall_clock = &state.extra().wall_clock;
@@ -622,6 +666,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// it holds, if there is one (T7).
     fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
         let context = runtime::context(&self.state);
+        self.is_paid = false;
         self.operation.not_sent(&context);
         let finish = self.operation.finish_unready(&context);
         if let Some(error) = error {

@@ -35,6 +35,8 @@ pin_project! {
         // The service has to be ready for it.
         Readying,
         Sending { #[pin] future: F },
+        // Its time was over; what was sent is dropped.
+        Over,
     }
 }
 
@@ -100,12 +102,15 @@ where
                         Poll::Pending => {
                             if let Some(limit) = this.limit.as_pin_mut() {
                                 ready!(limit.poll(cx));
+                                let _scope = scope::enter_time_out(service_id(this.state));
+                                this.phase.set(Phase::Over);
                                 return Poll::Ready(Ended::TimedOut);
                             }
                             Poll::Pending
                         }
                     };
                 }
+                PhaseProj::Over => return Poll::Pending,
             }
         }
     }

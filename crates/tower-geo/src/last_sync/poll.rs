@@ -133,13 +133,8 @@ impl GeoService {
     }
 }
 
-async fn run<C, B, RB>(
-    service: GeoService,
-    uri: Uri,
-    timeout: Duration,
-    mut pace: Pace,
-    client: C,
-) where
+async fn run<C, B, RB>(service: GeoService, uri: Uri, timeout: Duration, mut pace: Pace, client: C)
+where
     C: Service<Request<B>, Response = Response<RB>> + Clone,
     C::Error: Into<BoxError>,
     B: Default,
@@ -150,7 +145,10 @@ async fn run<C, B, RB>(
         let poll = Poll::of(&service, "last-sync", &uri, timeout, &client).await;
         if poll.stats.is_none() {
             service.note_failed_poll();
-            let status = poll.answer.as_ref().map(|exchange| exchange.head.status.as_u16());
+            let status = poll
+                .answer
+                .as_ref()
+                .map(|exchange| exchange.head.status.as_u16());
             tracing::debug!(
                 service = service.name(),
                 answer = ?status,
@@ -212,22 +210,21 @@ pub(crate) fn stats_uri(service: &GeoService, given: Option<&str>) -> Result<Uri
         .next()
         .and_then(|copy| regions.get(copy))
         .ok_or_else(|| service.no_copy_error())?;
-    let endpoint = match (given, kind) {
-        (Some(url), _) => {
-            Endpoint::parse(url).map_err(|error| error.of_setting("endpoint"))?
-        }
-        (None, StorageService::Dfs | StorageService::Web) => {
-            let url = secondary.endpoint().to_string();
-            let account = AccountEndpoint::parse(&url).ok();
-            account.and_then(|account| account.blob_sibling()).ok_or_else(|| {
+    let endpoint =
+        match (given, kind) {
+            (Some(url), _) => Endpoint::parse(url).map_err(|error| error.of_setting("endpoint"))?,
+            (None, StorageService::Dfs | StorageService::Web) => {
+                let url = secondary.endpoint().to_string();
+                let account = AccountEndpoint::parse(&url).ok();
+                account.and_then(|account| account.blob_sibling()).ok_or_else(|| {
                 refusal(format!(
                     "{kind} takes it from the secondary's blob endpoint, which does not follow \
                      from this name; give it with `endpoint`"
                 ))
             })?
-        }
-        (None, _) => secondary.endpoint().clone(),
-    };
+            }
+            (None, _) => secondary.endpoint().clone(),
+        };
     format!("{endpoint}/?{STATS_QUERY}")
         .parse()
         .map_err(|_| refusal("the endpoint is no URL".to_owned()))

@@ -9,8 +9,8 @@ use tower_geo_policy::region::Endpoint;
 use super::{Checked, demand, each, inside, method, no_service};
 use crate::format::maybe::Maybe;
 use crate::format::{
-    Breaker, Defaults, Jitter, Millis, Mode, Monitor, Pace, Rate, Region, Retry, RetryMode, Secondary, Service,
-    ServiceKind, Slow, raw,
+    Breaker, Defaults, Jitter, Millis, Mode, Monitor, Pace, Rate, Region, Retry, RetryMode,
+    Secondary, Service, ServiceKind, Slow, raw,
 };
 use crate::problem::Problem;
 
@@ -101,7 +101,12 @@ pub(super) fn service(
         demand(last_sync.every.0 > 0, path, "last_sync.every", positive)?;
     }
     let max_staleness = raw.max_staleness.value();
-    demand(max_staleness != Some(Millis(0)), path, "max_staleness", positive)?;
+    demand(
+        max_staleness != Some(Millis(0)),
+        path,
+        "max_staleness",
+        positive,
+    )?;
     let monitor = raw.monitor.value();
     let monitor = monitor.map(|raw| monitor_of(raw, &format!("{path}.monitor"), exact));
     Ok(Service {

@@ -95,7 +95,12 @@ pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule> {
             Maybe::Absent | Maybe::Off => None,
         };
         demand(times != Some(0), path, "times", "must be at least 1")?;
-        demand(stores || !raw.applied.is_on(), path, "applied", "there are no stores")?;
+        demand(
+            stores || !raw.applied.is_on(),
+            path,
+            "applied",
+            "there are no stores",
+        )?;
         Ok((answer(raw, path)?, times))
     })?;
     Ok(Rule {

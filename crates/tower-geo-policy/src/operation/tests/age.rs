@@ -38,7 +38,10 @@ impl Bench {
     }
 
     fn wrote(&self, path: &str, second: u64) {
-        let floor = self.copies.as_ref().and_then(|copies| copies.floor.as_ref());
+        let floor = self
+            .copies
+            .as_ref()
+            .and_then(|copies| copies.floor.as_ref());
         floor.unwrap().raise(Key::of_path(path), wall(second));
     }
 
@@ -58,14 +61,20 @@ fn a_copy_that_is_too_old_is_out_and_the_writer_is_asked() {
     bench.hears(1_240);
     let mut operation = bench.begin(Intent::READ);
     assert_eq!(bench.sends_to(&mut operation), S);
-    assert_eq!(bench.answers(&mut operation, 200), Fate::Deliver { told: true });
+    assert_eq!(
+        bench.answers(&mut operation, 200),
+        Fate::Deliver { told: true }
+    );
 
     bench.now = bench.now + Duration::from_secs(61);
     let mut operation = bench.begin(Intent::READ);
     assert_eq!(bench.sends_to(&mut operation), S);
     assert_eq!(bench.answers(&mut operation, 200), Fate::Discard);
     assert_eq!(bench.sends_to(&mut operation), P);
-    assert_eq!(bench.answers(&mut operation, 200), Fate::Deliver { told: true });
+    assert_eq!(
+        bench.answers(&mut operation, 200),
+        Fate::Deliver { told: true }
+    );
 }
 
 /// F3: with P failing as well the end is *stale*, not P's failure.
@@ -102,7 +111,10 @@ fn a_refusal_is_not_stale() {
     let mut bench = Bench::limited(LocationMode::SecondaryOnly, 1);
     let mut operation = bench.begin(Intent::READ);
     assert_eq!(bench.sends_to(&mut operation), S);
-    assert_eq!(bench.answers(&mut operation, 403), Fate::Deliver { told: true });
+    assert_eq!(
+        bench.answers(&mut operation, 403),
+        Fate::Deliver { told: true }
+    );
 }
 
 /// F3: the writer is never too old, nor is what only a copy can tell (I5).
@@ -128,7 +140,10 @@ fn a_request_overrides_the_limit_of_its_service() {
     let mut operation = bench.begin(Intent::READ);
     operation.set_options(&any_age, &regions).unwrap();
     assert_eq!(bench.sends_to(&mut operation), S);
-    assert_eq!(bench.answers(&mut operation, 200), Fate::Deliver { told: true });
+    assert_eq!(
+        bench.answers(&mut operation, 200),
+        Fate::Deliver { told: true }
+    );
 
     bench.copies = Some(CopyRules::default());
     let limit = Duration::from_millis(1_500);
