@@ -84,6 +84,8 @@ mod served;
 mod service_builder;
 mod service_handle;
 mod stack;
+#[cfg(test)]
+mod test_wire;
 #[cfg(feature = "last-sync")]
 mod verify;
 mod wakers;
