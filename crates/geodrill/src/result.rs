@@ -316,8 +316,6 @@ impl SendKind {
             Self::First => "first",
             Self::FallOver => "fall-over",
             Self::Retry => "retry",
-            Self::Hedge => "hedge",
-            Self::Resume => "resume",
         }
     }
 }

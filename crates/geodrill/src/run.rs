@@ -176,7 +176,7 @@ impl Driver {
                 self.due.pop();
                 self.begin(index, repetition, at);
                 begun += 1;
-                if begun % 8_192 == 0 {
+                if begun.is_multiple_of(8_192) {
                     told.send_replace(begun);
                 }
             }
@@ -211,20 +211,20 @@ impl Driver {
         if !here(self.acts.as_slice().first()) {
             return;
         }
-        if let Some(before) = at_ms.checked_sub(1) {
-            if self.stage.now_ms() < at_ms {
-                sleep_until(self.instant(before)).await;
-                self.idle.reached().await;
-                clock::step();
-            }
+        if let Some(before) = at_ms.checked_sub(1)
+            && self.stage.now_ms() < at_ms
+        {
+            sleep_until(self.instant(before)).await;
+            self.idle.reached().await;
+            clock::step();
         }
         while here(self.acts.as_slice().first()) {
-            if let Some(act) = self.acts.next() {
-                if let Err(message) = self.services.act(&act) {
-                    let name = &self.services.info()[act.service].name;
-                    let warning = format!("operator at {} on {name}: {message}", act.at);
-                    self.stage.warn(warning);
-                }
+            if let Some(act) = self.acts.next()
+                && let Err(message) = self.services.act(&act)
+            {
+                let name = &self.services.info()[act.service].name;
+                let warning = format!("operator at {} on {name}: {message}", act.at);
+                self.stage.warn(warning);
             }
         }
     }

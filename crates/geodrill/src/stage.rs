@@ -204,8 +204,6 @@ pub(crate) enum SendKind {
     First,
     FallOver,
     Retry,
-    Hedge,
-    Resume,
 }
 
 /// What came back.

@@ -65,11 +65,6 @@ impl Bucket {
         &mut self.regions[index]
     }
 
-    /// Operations that ended here.
-    pub(crate) const fn ended(&self) -> u64 {
-        self.succeeded + self.failed + self.refused + self.cancelled
-    }
-
     /// The mean latency in milliseconds, where an operation got an answer or failed.
     pub(crate) fn latency_mean(&self) -> Option<u64> {
         self.latency_sum.checked_div(self.succeeded + self.failed)

@@ -1,5 +1,10 @@
 //! The command line: exit codes, several files, standard input, long drills.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests may panic as tests do"
+)]
+
 mod common;
 
 use common::{geodrill, run_stdin, text};
@@ -182,7 +187,7 @@ fn a_million_operations_take_seconds_and_little_memory() {
         "expect": [{"at": "/summary/operations", "is": 20 * 7_200_000 / every}]
     });
     let mut child = Command::new("sh")
-        .args(["-c", "ulimit -t 10 -v 524288; exec \"$0\" run -"])
+        .args(["-c", "ulimit -t 10; ulimit -v 524288; exec \"$0\" run -"])
         .arg(env!("CARGO_BIN_EXE_geodrill"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,5 +1,10 @@
 //! The drills that users start from: they hold, they are the same each time, they can be drawn.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests may panic as tests do"
+)]
+
 mod common;
 
 use std::path::{Path, PathBuf};

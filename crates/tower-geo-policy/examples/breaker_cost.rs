@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, StatusCode, Uri};
 use tower_geo_policy::breaker::{BreakerSettings, Circuit, Outcome};
+use tower_geo_policy::gate::GateCheck;
 use tower_geo_policy::intent::{Intent, Ruling};
 use tower_geo_policy::provider::Provider;
 use tower_geo_policy::region::{Endpoint, Region, RegionId, Regions};
@@ -31,7 +32,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::{Evidence, FromCopy, Verdict};
 
 #[global_allocator]
-static ALLOCATOR: stats_alloc::StatsAlloc<System> = stats_alloc::INSTRUMENTED_SYSTEM;
+static ALLOCATOR: &stats_alloc::StatsAlloc<System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
 #[derive(Debug)]
 struct Anything;
@@ -66,33 +67,46 @@ const STEP: Duration = Duration::from_millis(1);
 /// Admission and settlement as the layers do them while all is well.
 #[inline(never)]
 fn healthy(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
-    if state.is_calm() {
-        if let Some(sent) = state.send_started(RegionId::FIRST, circuit, now) {
+    match state.send_if_calm(RegionId::FIRST, circuit, now) {
+        Some(sent) => {
             state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
         }
+        None => unusual(state, circuit, now, then),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unusual(state: &ServiceState, circuit: Circuit, now: Tick, then: Tick) {
+    if let Some(sent) = state.send_started(RegionId::FIRST, circuit, now) {
+        state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
 
 /// The same, with the conversion of both time stamps.
 #[inline(never)]
 fn healthy_from_instants(state: &ServiceState, now: Instant, then: Instant) {
-    if state.is_calm() {
-        let started = state.send_started(RegionId::FIRST, Circuit::Reads, state.tick(now));
-        if let Some(sent) = started {
-            let then = state.tick(then);
-            state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
-        }
+    let started = state.send_started(RegionId::FIRST, Circuit::Reads, state.tick(now));
+    if let Some(sent) = started {
+        let then = state.tick(then);
+        state.send_settled(sent, Outcome::answer(Evidence::Success), then, || 1.0);
     }
 }
 
 #[inline(never)]
-fn refused_read(state: &ServiceState, now: Tick) {
-    let _ = black_box(state.admit(RegionId::FIRST, Circuit::Reads, now));
+fn refused_read(state: &ServiceState, now: Tick) -> Option<Tick> {
+    match state.admit(RegionId::FIRST, Circuit::Reads, now) {
+        Err(refusal) => refusal.until,
+        Ok(_) => Some(now),
+    }
 }
 
 #[inline(never)]
-fn refused_write(state: &ServiceState, now: Tick) {
-    let _ = black_box(state.check_gate(now));
+fn refused_write(state: &ServiceState, now: Tick) -> Option<Tick> {
+    match state.check_gate(now) {
+        GateCheck::Refused(refusal) => refusal.until,
+        _ => Some(now),
+    }
 }
 
 #[inline(never)]
@@ -100,18 +114,38 @@ fn cloned(state: &ServiceState) {
     drop(black_box(state.clone()));
 }
 
-const CASES: [&str; 8] = [
-    "nothing",
-    "reads",
-    "writes",
-    "instants",
-    "no-rate",
-    "open-read",
-    "open-write",
-    "clone",
+/// One call; the instants are the same times as the ticks.
+type Call = fn(&ServiceState, [Tick; 2], [Instant; 2]);
+
+const CASES: [(&str, Call); 8] = [
+    ("nothing", |_, ticks, _| {
+        black_box(ticks);
+    }),
+    ("reads", |s, [now, then], _| {
+        healthy(s, Circuit::Reads, now, then)
+    }),
+    ("no-rate", |s, [now, then], _| {
+        healthy(s, Circuit::Reads, now, then)
+    }),
+    ("writes", |s, [now, then], _| {
+        healthy(s, Circuit::Writes, now, then)
+    }),
+    ("instants", |s, _, [now, then]| {
+        healthy_from_instants(s, now, then)
+    }),
+    ("open-read", |s, [now, _], _| {
+        black_box(refused_read(s, now));
+    }),
+    ("open-write", |s, [now, _], _| {
+        black_box(refused_write(s, now));
+    }),
+    ("clone", |s, _, _| cloned(s)),
 ];
 
 fn run(case: &str, n: u32) -> Result<(), Box<dyn Error>> {
+    let Some((_, call)) = CASES.iter().find(|(name, _)| *name == case) else {
+        return Err("there is no such case".into());
+    };
     let base = Instant::now();
     let settings = match case {
         "no-rate" => BreakerSettings::new().rate(None),
@@ -121,25 +155,15 @@ fn run(case: &str, n: u32) -> Result<(), Box<dyn Error>> {
     let state = root.handle();
     if case.starts_with("open") {
         state.force_open(RegionId::FIRST, Tick::ZERO);
+        state.force_open(RegionId::new(1), Tick::ZERO);
     }
-    let mut now = Tick::ZERO + STEP;
-    let mut instant = base + STEP;
+    let mut ticks = [Tick::ZERO + STEP, Tick::ZERO + STEP + STEP / 2];
+    let mut instants = [base + STEP, base + STEP + STEP / 2];
     let before = ALLOCATOR.stats();
     for _ in 0..n {
-        let then = now + STEP / 2;
-        match case {
-            "reads" | "no-rate" => healthy(&state, Circuit::Reads, now, then),
-            "writes" => healthy(&state, Circuit::Writes, now, then),
-            "instants" => healthy_from_instants(&state, instant, instant + STEP / 2),
-            "open-read" => refused_read(&state, now),
-            "open-write" => refused_write(&state, now),
-            "clone" => cloned(&state),
-            _ => {
-                black_box((now, then));
-            }
-        }
-        now = now + STEP;
-        instant += STEP;
+        call(&state, ticks, instants);
+        ticks = ticks.map(|tick| tick + STEP);
+        instants = instants.map(|instant| instant + STEP);
     }
     let after = ALLOCATOR.stats();
     println!(
@@ -184,10 +208,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["threads"] => threads(),
-        ["allocations"] => CASES.iter().try_for_each(|case| run(case, 1000)),
-        [case, n] if CASES.contains(&case) => run(case, n.parse()?),
+        ["allocations"] => CASES.iter().try_for_each(|(case, _)| run(case, 1000)),
+        [case, n] => run(case, n.parse()?),
         _ => {
-            println!("breaker_cost CASE N | allocations | threads; cases: {CASES:?}");
+            let names = CASES.map(|(name, _)| name);
+            println!("breaker_cost CASE N | allocations | threads; cases: {names:?}");
             Ok(())
         }
     }

@@ -85,6 +85,7 @@ impl Runtime {
         self.has_redirect.store(true, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn has_redirect(&self) -> bool {
         self.has_redirect.load(Ordering::Relaxed)
     }
@@ -96,6 +97,7 @@ impl Runtime {
 }
 
 /// What an operation needs to know of its service.
+#[inline]
 pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
     let runtime = state.extra();
     Context {
@@ -107,11 +109,13 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
 }
 
 /// A number that no other service has while this one lives.
+#[inline]
 pub(crate) fn service_id(state: &State) -> usize {
     std::ptr::from_ref(state.extra()) as usize
 }
 
 /// Tokio's clock, which tests can pause.
+#[inline]
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

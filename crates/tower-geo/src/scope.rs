@@ -49,12 +49,14 @@ thread_local! {
 pub(crate) struct Guard(Scope);
 
 impl Drop for Guard {
+    #[inline]
     fn drop(&mut self) {
         SCOPE.set(self.0);
     }
 }
 
 /// A layer of that rank calls or polls what is below it.
+#[inline]
 pub(crate) fn enter(service: usize, rank: Rank) -> Guard {
     let before = SCOPE.get();
     let driven_above = before.service == service && before.driven;
@@ -79,6 +81,7 @@ pub(crate) fn enter_time_out(service: usize) -> Guard {
 }
 
 /// Whether a layer above drives the operation of this service.
+#[inline]
 pub(crate) fn is_driven(service: usize) -> bool {
     let scope = SCOPE.get();
     scope.service == service && scope.driven
@@ -91,6 +94,7 @@ pub(crate) fn is_time_out(service: usize) -> bool {
 }
 
 /// The layer of ours that stands above although it belongs below, or is there twice.
+#[inline]
 pub(crate) fn misplaced_above(service: usize, rank: Rank) -> Option<Rank> {
     let scope = SCOPE.get();
     (scope.service == service && scope.rank >= rank).then_some(scope.rank)

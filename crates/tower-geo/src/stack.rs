@@ -2,16 +2,16 @@
 
 use tower_layer::Layer;
 
-use crate::body::{Buffering, CloneBodies, EmptyBodies, OneSend};
+use crate::body::{Buffering, CloneBodies, EmptyBodies};
 use crate::circuit_breaker::{CircuitBreaker, CircuitBreakerLayer};
-use crate::geo_redirect::{GeoRedirect, GeoRedirectLayer};
+use crate::geo_redirect::{FollowRedirect, GeoRedirectLayer};
 use crate::read_only_gate::{ReadOnlyGate, ReadOnlyGateLayer};
 use crate::retry::{Retry, RetryLayer};
 use crate::service_handle::GeoService;
 
 /// A client under all four layers.
 pub type GeoStack<S, P = EmptyBodies> =
-    ReadOnlyGate<Retry<GeoRedirect<CircuitBreaker<S>, OneSend>, P>>;
+    ReadOnlyGate<Retry<FollowRedirect<CircuitBreaker<S>>, P>>;
 
 /// All four layers in the order that works for most: what [`GeoService::layer`] gives.
 ///

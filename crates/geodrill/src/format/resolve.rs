@@ -330,7 +330,9 @@ fn breaker(raw: raw::Breaker, path: &str, defaults: Defaults) -> Checked<Breaker
         "must be longer than nothing",
     )?;
     // A wait above the usual limit is its own limit, unless the file names one.
-    let max_open_for = raw.max_open_for.unwrap_or(Millis(300_000).max(open_for));
+    let max_open_for = raw
+        .max_open_for
+        .unwrap_or_else(|| Millis(300_000).max(open_for));
     demand(
         max_open_for >= open_for,
         path,

@@ -15,9 +15,9 @@ pub(super) fn to_http_error(error: Box<dyn StdError + Send + Sync>) -> HttpError
 
 fn kind_of(error: &(dyn StdError + 'static)) -> HttpErrorKind {
     match Meaning::of(error) {
-        // Bodies of `object_store` can always be sent again, so that this stack did not do it was
-        // its user's choice.
-        Meaning::Final | Meaning::NeedsBody => HttpErrorKind::Unknown,
+        Meaning::Final => HttpErrorKind::Unknown,
+        // The stack would have sent it again, had it kept the body; `object_store` has it.
+        Meaning::NeedsBody => HttpErrorKind::Interrupted,
         Meaning::NotSent => HttpErrorKind::Connect,
         Meaning::TimedOut => HttpErrorKind::Timeout,
         Meaning::Broken => match find::<HttpError>(error).map(HttpError::kind) {

@@ -45,7 +45,7 @@
 //! The body's type is the client's, so the stack does not see the upload: `attempt_timeout` counts
 //! from the send (T10). Allow for the largest part over the slowest line, or say `buffer_bodies(0)`
 //! in place of `clone_bodies()` with a [`ServiceConnector`]: then it counts from the last byte, but
-//! a write whose body was begun is not sent again.
+//! a write whose body was begun is left to `object_store` to send again.
 //!
 //! # Its own retries
 //!
@@ -57,6 +57,7 @@
 //! | given up: transport, deadline, unknown outcome | `Unknown` | no |
 //! | an answer: 5xx, 429, 408 | no error | `max_retries` times |
 //! | a body that breaks off or stalls | `Interrupted`, `Timeout` | resumed where it broke off, `max_retries` times in all |
+//! | a write that could be repeated, but whose body was not kept | `Interrupted` | `max_retries` times, if it counts as idempotent |
 //! | passed on for other hosts, or no layer that drives | `Connect`, `Timeout`, `Interrupted` | as without us |
 //!
 //! Left at 10, a read that both regions answer with 503 is sent up to `11 × (1 + max_retries of the

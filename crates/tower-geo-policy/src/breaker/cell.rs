@@ -1,14 +1,16 @@
 //! What is shared about one region: its word, its times and its evidence.
 //!
 //! The word, the ends of waits and the streaks are read by every thread and written seldom, so
-//! they share a cache line of their own. Evidence that every call writes is kept per stripe.
+//! they share cache lines of their own. Evidence that every call writes is kept per stripe.
 
 use super::flight::Flight;
 use super::probe::{Standing, end};
-use super::settings::Compiled;
+use super::settings::{Compiled, Epochs};
 use super::window::Window;
 use super::word::{Auto, Half, Manual, Word};
 use super::{Circuit, Circuits};
+use std::sync::Arc;
+
 use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Relaxed, Release};
 use crate::tick::Tick;
 
@@ -19,8 +21,12 @@ pub(crate) struct Cell {
     word: AtomicU64,
     /// Failures in a row, with the generation that they belong to in the upper half.
     streaks: [AtomicU64; 2],
-    /// The slot after the one of the last answer, whatever it was (B8).
+    /// The end of the slot of time in which the region answered last, whatever it was (B8); 0: it
+    /// never did.
     pub(crate) answered: AtomicU64,
+    /// Until when sends are refused without a further look: the longest wait of the group, this
+    /// service's own included, if no operator says otherwise. Worked out after every change.
+    pub(crate) shut: [AtomicU64; 2],
     /// When the wait of an open circuit is over; meaningless while it is closed.
     pub(crate) until: [AtomicU64; 2],
     /// When the state changed last.
@@ -53,6 +59,7 @@ impl Cell {
             word: zero(),
             streaks: [zero(), zero()],
             answered: zero(),
+            shut: [zero(), zero()],
             until: [zero(), zero()],
             since: [zero(), zero()],
             calls: [AtomicU32::new(0), AtomicU32::new(0)],
@@ -64,6 +71,12 @@ impl Cell {
     #[inline]
     pub(crate) fn word(&self) -> Word {
         Word(self.word.load(Acquire))
+    }
+
+    /// The word, for comparing it with what it was. Orders nothing.
+    #[inline]
+    pub(crate) fn word_now(&self) -> Word {
+        Word(self.word.load(Relaxed))
     }
 
     pub(crate) fn half(&self, circuit: Circuit) -> Half {
@@ -104,19 +117,24 @@ impl Cell {
         }
     }
 
-    /// What a send through this circuit finds. `held` is the end of the longest wait of the
-    /// group, this service's own included.
-    pub(crate) fn look(&self, circuit: Circuit, probes: u32, held: u64, now: u64) -> Look {
-        let half = self.half(circuit);
-        match half.manual() {
-            Manual::Closed => return Look::Clear,
-            Manual::Open => return Look::Shut(u64::MAX),
-            Manual::None if now < held => return Look::Shut(held),
-            Manual::None => {}
+    /// Until when sends through this circuit are refused; `u64::MAX`: until further notice.
+    #[inline]
+    pub(crate) fn shut_until(&self, circuit: Circuit) -> u64 {
+        self.shut[circuit as usize & 1].load(Acquire)
+    }
+
+    /// What a send through this circuit finds.
+    pub(crate) fn look(&self, circuit: Circuit, probes: u32, now: u64) -> Look {
+        let shut = self.shut_until(circuit);
+        if now < shut {
+            return Look::Shut(shut);
         }
-        match half.auto() {
-            Auto::Closed => Look::Clear,
-            Auto::Open => {
+        let half = self.half(circuit);
+        match (half.manual(), half.auto()) {
+            (Manual::Open, _) => Look::Shut(u64::MAX),
+            (Manual::Closed, _) | (Manual::None, Auto::Closed) => Look::Clear,
+            (Manual::None, Auto::Open) => {
+                // The circuit may have opened since the last line but two.
                 let until = circuit.of(&self.until).load(Acquire);
                 if now < until {
                     Look::Shut(until)
@@ -124,8 +142,8 @@ impl Cell {
                     Look::Due
                 }
             }
-            Auto::HalfOpen if half.probes() < probes => Look::Due,
-            Auto::HalfOpen => Look::Full,
+            (Manual::None, Auto::HalfOpen) if half.probes() < probes => Look::Due,
+            (Manual::None, Auto::HalfOpen) => Look::Full,
         }
     }
 
@@ -145,11 +163,10 @@ impl Cell {
         &self,
         circuit: Circuit,
         settings: Option<&Compiled>,
-        held: u64,
         now: u64,
     ) -> Standing {
         let probes = settings.map_or(1, |s| s.probes);
-        match self.look(circuit, probes, held, now) {
+        match self.look(circuit, probes, now) {
             Look::Clear => settings
                 .and_then(|s| self.ramp(circuit, s, now))
                 .map_or(Standing::Closed, Standing::Ramp),
@@ -161,10 +178,33 @@ impl Cell {
 
     /// The region answered, whatever it said. Stored only when the slot of time has changed.
     #[inline]
-    pub(crate) fn note_answer(&self, slot: u64) {
-        if self.answered.load(Relaxed) <= slot {
-            self.answered.fetch_max(slot + 1, Relaxed);
+    pub(crate) fn note_answer(&self, slots: Epochs, now: u64) {
+        if now >= self.answered.load(Relaxed) {
+            self.note_first_answer(slots, now);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_first_answer(&self, slots: Epochs, now: u64) {
+        self.answered.fetch_max(slots.end(slots.at(now)), Relaxed);
+    }
+
+    /// The first slot after the one of the last answer: sends of slots before it are not suspect.
+    pub(crate) fn first_silent_slot(&self, slots: Epochs) -> u64 {
+        slots.at(self.answered.load(Relaxed))
+    }
+
+    /// Whether both circuits are plainly closed, and a success through `circuit` has no streak to
+    /// end (B1).
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the lower half is the count"
+    )]
+    fn is_good(&self, circuit: Circuit) -> bool {
+        let none = |streak: &AtomicU64| streak.load(Relaxed) as u32 == 0;
+        let [reads, writes] = &self.streaks;
+        self.word().is_plain() && none(reads) && (circuit == Circuit::Reads || none(writes))
     }
 
     /// Ends a streak. One load as long as there is none.
@@ -239,6 +279,16 @@ impl Cell {
         self.rest.load(Acquire) != 0 || self.aside.load(Acquire) != 0
     }
 
+    /// `held` is the longest wait in the group. An operator's say wins (B9).
+    pub(crate) fn set_shut(&self, circuit: Circuit, held: u64) {
+        let shut = match self.half(circuit).manual() {
+            Manual::None => held,
+            Manual::Open => u64::MAX,
+            Manual::Closed => 0,
+        };
+        circuit.of(&self.shut).store(shut, Release);
+    }
+
     pub(crate) fn set_until(&self, circuit: Circuit, until: u64) {
         circuit.of(&self.until).store(until, Release);
     }
@@ -250,37 +300,94 @@ impl Cell {
 
 /// What one stripe knows of one region: 1 KiB.
 #[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct RegionEvidence {
-    pub(crate) flight: Flight,
-    /// Failures among calls.
-    pub(crate) rate: [Window; 2],
-    /// Slow calls among calls.
-    pub(crate) slow: [Window; 2],
+#[repr(C, align(128))]
+pub(crate) struct RegionTally {
+    /// First, because it is looked up by an index.
+    tallies: [Tally; 2],
+    /// What is shared about the region, so that one look-up finds both.
+    pub(crate) cell: Arc<Cell>,
     /// Writes that are under way, for maintenance (G4).
     pub(crate) writes: AtomicU64,
 }
 
-impl RegionEvidence {
-    pub(crate) fn new() -> Self {
-        Self {
-            flight: Flight::new(),
-            rate: [Window::new(), Window::new()],
-            slow: [Window::new(), Window::new()],
-            writes: AtomicU64::new(0),
+/// What one stripe knows of one circuit of a region.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) flight: Flight,
+    /// Until when a good call has nothing to do but to be counted: the region has answered in this
+    /// slot of time, the tenth of the window is not over, there is no streak to end and the
+    /// circuits are plainly closed. 0 when one of that is not so.
+    good_until: AtomicU64,
+    /// Failures among calls.
+    pub(crate) rate: Window,
+    /// Slow calls among calls.
+    pub(crate) slow: Window,
+}
+
+impl RegionTally {
+    /// A failure or a change of a circuit: good calls have more to do than to be counted. With the
+    /// lock of the group held, after the failure or the change.
+    pub(crate) fn look_closer(&self) {
+        for tally in &self.tallies {
+            tally.good_until.store(0, Release);
         }
     }
 
-    /// Counts a call that was neither a failure nor slow.
-    #[inline]
-    pub(crate) fn add_good_call(&self, circuit: Circuit, settings: &Compiled, now: Tick) {
+    /// After a good call at `now` that ended what there was to end: says until when the next ones
+    /// have nothing to do but to be counted.
+    pub(crate) fn relax(&self, circuit: Circuit, settings: &Compiled, now: u64) {
+        let slots = settings.suspect;
+        let mut until = slots.end(slots.at(now));
         if let Some(rate) = settings.rate {
-            let epoch = rate.epochs.at(now.as_nanos());
-            circuit.of(&self.rate).add_calls(epoch, 1);
+            until = until.min(rate.epochs.end(rate.epochs.at(now)));
+        }
+        let good_until = &self.of(circuit).good_until;
+        if !self.cell.is_good(circuit) {
+            return;
+        }
+        // Whoever looks closer changes the cell first and this word afterwards; here it is the
+        // other way round. So one of the two sees the other, and the last word is 0.
+        good_until.swap(until, AcqRel);
+        if !self.cell.is_good(circuit) {
+            good_until.store(0, Release);
+        }
+    }
+
+    pub(crate) fn new(cell: Arc<Cell>) -> Self {
+        let new = || Tally {
+            flight: Flight::new(),
+            good_until: AtomicU64::new(0),
+            rate: Window::new(),
+            slow: Window::new(),
+        };
+        Self {
+            cell,
+            writes: AtomicU64::new(0),
+            tallies: [new(), new()],
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn of(&self, circuit: Circuit) -> &Tally {
+        // One multiplication instead of a choice.
+        &self.tallies[circuit as usize & 1]
+    }
+}
+
+impl Tally {
+    /// Whether a good call at `now` has nothing to do but to be counted.
+    #[inline]
+    pub(crate) fn is_relaxed(&self, now: u64) -> bool {
+        now < self.good_until.load(Relaxed)
+    }
+
+    /// Counts a call that was neither a failure nor slow.
+    pub(crate) fn add_good_call(&self, settings: &Compiled, now: Tick) {
+        if let Some(rate) = settings.rate {
+            self.rate.add_calls(rate.epochs, now.as_nanos(), 1);
         }
         if let Some(slow) = settings.slow {
-            let epoch = slow.epochs.at(now.as_nanos());
-            circuit.of(&self.slow).add_calls(epoch, 1);
+            self.slow.add_calls(slow.epochs, now.as_nanos(), 1);
         }
     }
 }
@@ -292,8 +399,8 @@ mod tests {
     /// DESIGN: at most 1 KiB per region and stripe.
     #[test]
     fn evidence_fits_a_kibibyte() {
-        assert!(size_of::<RegionEvidence>() <= 1024);
-        assert_eq!(size_of::<Cell>(), 128);
+        assert!(size_of::<RegionTally>() <= 1024);
+        assert!(size_of::<Cell>() <= 256);
     }
 
     /// B6: a late success does not end the streak of a newer generation.

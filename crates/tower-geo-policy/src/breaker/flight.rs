@@ -5,178 +5,144 @@
 //! last answer, count as failures as well, each once. To find them, sends are counted by the slot
 //! of time that they left in; a slot is a tenth of `suspect_after`.
 //!
-//! Thirty-two slots are kept apart, which is three times `suspect_after`. What is older is lumped
+//! Sixteen slots are kept apart, one and a half times `suspect_after`. What is older is lumped
 //! together: how many of those were counted already, and how many still may be. There a send is
 //! known by its number only, so an outcome is first taken to be one that was counted.
 
-use super::Circuit;
 use crate::sync::{AtomicU64, Relaxed};
 
-pub(crate) const SLOTS: usize = 32;
+pub(crate) const SLOTS: usize = 16;
 
-const COUNT_BITS: u32 = 20;
-const EPOCH_SHIFT: u32 = 40;
-const EPOCH: u64 = (1 << 24) - 1;
-/// In each count of a slot, the topmost bit says that its sends were counted as failures.
-const COUNTED: u64 = 1 << (COUNT_BITS - 1);
-const SLOT_COUNT: u64 = COUNTED - 1;
-const OLD_COUNT: u64 = (1 << COUNT_BITS) - 1;
-/// A slot that is ahead by no more than this is ahead because the caller is late; by more, it is
+/// A slot is `epoch 32 | counted 1 | count 31`: the sends that left then, and whether they were
+/// counted as failures.
+const COUNTED: u64 = 1 << 31;
+const COUNT: u64 = COUNTED - 1;
+/// An epoch that is ahead by no more than this is ahead because the caller is late; by more, it is
 /// old, and the epochs have wrapped since.
-const LATE: u64 = 1 << 12;
+const LATE: u32 = 1 << 12;
 
-const fn shift(circuit: Circuit) -> u32 {
-    match circuit {
-        Circuit::Reads => 0,
-        Circuit::Writes => COUNT_BITS,
-    }
-}
-
-/// Whether `a` is at or after `b`, both cut to 24 bits.
-const fn at_or_after(a: u64, b: u64) -> bool {
-    (a.wrapping_sub(b) & EPOCH) < EPOCH / 2
-}
-
-/// The sends of one region on one stripe.
-///
-/// A slot is `epoch 24 | writes: counted 1, count 19 | reads: counted 1, count 19`; what is older
-/// is, for each circuit, `epoch of the latest 24 | counted 20 | pending 20`.
+/// The sends through one circuit of one region on one stripe.
 #[derive(Debug)]
 pub(crate) struct Flight {
     slots: [AtomicU64; SLOTS],
-    old: [AtomicU64; 2],
+    old: AtomicU64,
 }
 
 impl Flight {
     pub(crate) fn new() -> Self {
         Self {
             slots: std::array::from_fn(|_| AtomicU64::new(0)),
-            old: [AtomicU64::new(0), AtomicU64::new(0)],
+            old: AtomicU64::new(0),
         }
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the index is masked to five bits"
-    )]
-    fn slot(&self, epoch: u64) -> Option<&AtomicU64> {
-        self.slots.get((epoch % SLOTS as u64) as usize)
+    fn slot(&self, epoch: u32) -> &AtomicU64 {
+        // The index is in bounds, and the compiler sees it.
+        &self.slots[epoch as usize % SLOTS]
+    }
+
+    /// A send leaves now, into a slot that is in use already. False if that is not so: then
+    /// nothing has changed, and [`enter`](Self::enter) is to be called.
+    #[inline]
+    pub(crate) fn try_enter(&self, epoch: u32) -> bool {
+        let slot = self.slot(epoch);
+        let seen = slot.load(Relaxed);
+        // The count, if the slot is of this epoch and was not counted; more than any otherwise.
+        let count = seen.wrapping_sub(u64::from(epoch) << 32);
+        // Adding and turning the page exclude each other: a send in the wrong epoch would be
+        // taken for one that never ends.
+        count < COUNT
+            && slot
+                .compare_exchange(seen, seen + 1, Relaxed, Relaxed)
+                .is_ok()
     }
 
     /// A send leaves now. `answered` is the first epoch after the region's last answer.
-    #[inline]
-    pub(crate) fn enter(&self, epoch: u64, circuit: Circuit, answered: &AtomicU64) {
-        let Some(slot) = self.slot(epoch) else { return };
-        let seen = slot.load(Relaxed);
-        let count = (seen >> shift(circuit)) & SLOT_COUNT;
-        // Adding and turning the page exclude each other: a count in the wrong epoch would be
-        // taken for a send that never ends.
-        if seen >> EPOCH_SHIFT == epoch & EPOCH
-            && count < SLOT_COUNT
-            && slot
-                .compare_exchange(seen, seen + (1 << shift(circuit)), Relaxed, Relaxed)
-                .is_ok()
-        {
-            return;
-        }
-        self.enter_slowly(slot, epoch & EPOCH, circuit, answered);
-    }
-
-    #[cold]
-    fn enter_slowly(&self, slot: &AtomicU64, epoch: u64, circuit: Circuit, answered: &AtomicU64) {
-        let one = 1 << shift(circuit);
+    pub(crate) fn enter(&self, epoch: u32, answered: u32) {
+        let slot = self.slot(epoch);
         let mut seen = slot.load(Relaxed);
         loop {
-            let theirs = seen >> EPOCH_SHIFT;
+            let theirs = epoch_of(seen);
             let next = if theirs == epoch {
-                if (seen >> shift(circuit)) & SLOT_COUNT == SLOT_COUNT {
-                    // Half a million sends in one slot of one stripe: the rest is not watched.
+                if seen & COUNT == COUNT {
+                    // Two thousand million sends in one slot: the rest is not watched.
                     return;
                 }
-                seen + one
-            } else if theirs.wrapping_sub(epoch) & EPOCH <= LATE {
+                seen + 1
+            } else if theirs.wrapping_sub(epoch) <= LATE {
                 // This thread slept for so long that its own slot is gone.
                 return;
             } else {
-                epoch << EPOCH_SHIFT | one
+                u64::from(epoch) << 32 | 1
             };
             match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) if theirs == epoch => return,
-                Ok(_) => {
-                    let answered = answered.load(Relaxed);
-                    self.grow_old(seen, Circuit::Reads, answered);
-                    self.grow_old(seen, Circuit::Writes, answered);
-                    return;
-                }
+                Ok(_) => return self.grow_old(seen, answered),
                 Err(now) => seen = now,
             }
         }
     }
 
     /// Lumps what is left of a slot together with what is older still.
-    fn grow_old(&self, slot: u64, circuit: Circuit, answered: u64) {
-        let epoch = slot >> EPOCH_SHIFT;
-        let left = slot >> shift(circuit);
-        let count = left & SLOT_COUNT;
-        if count == 0 {
-            return;
-        }
-        let counted = left & COUNTED != 0;
-        if !counted && !at_or_after(epoch, answered & EPOCH) {
+    fn grow_old(&self, slot: u64, answered: u32) {
+        let epoch = epoch_of(slot);
+        let count = slot & COUNT;
+        let counted = slot & COUNTED != 0;
+        if count == 0 || (!counted && !at_or_after(epoch, answered)) {
             // An answer came after these were sent: they can never be suspect.
             return;
         }
-        self.update_old(circuit, |old| {
+        self.update_old(|old| {
             if counted {
                 return Old {
-                    counted: (old.counted + count).min(OLD_COUNT),
+                    counted: (old.counted + count).min(Old::COUNT),
                     ..old
                 };
             }
-            let still = if at_or_after(old.epoch, answered & EPOCH) {
+            let still = if at_or_after(old.epoch(epoch), answered) {
                 old.pending
             } else {
                 0
             };
             Old {
-                epoch,
-                pending: (still + count).min(OLD_COUNT),
+                latest: u64::from(epoch) & Old::EPOCH,
+                pending: (still + count).min(Old::COUNT),
                 ..old
             }
         });
     }
 
-    /// A send that left in `epoch` is over. Whether it was counted as a failure already.
+    /// A send that left in `epoch` is over, and was not counted as a failure. False if that is not
+    /// so simple: then nothing has changed, and [`leave`](Self::leave) is to be called.
     #[inline]
-    pub(crate) fn leave(&self, epoch: u64, circuit: Circuit) -> bool {
-        let Some(slot) = self.slot(epoch) else {
-            return false;
-        };
-        let one = 1 << shift(circuit);
+    pub(crate) fn try_leave(&self, epoch: u32) -> bool {
+        let slot = self.slot(epoch);
+        let seen = slot.load(Relaxed);
+        let others = seen.wrapping_sub(u64::from(epoch) << 32).wrapping_sub(1);
+        others < COUNT
+            && slot
+                .compare_exchange(seen, seen - 1, Relaxed, Relaxed)
+                .is_ok()
+    }
+
+    /// A send that left in `epoch` is over. Whether it was counted as a failure already.
+    pub(crate) fn leave(&self, epoch: u32) -> bool {
+        let slot = self.slot(epoch);
         let mut seen = slot.load(Relaxed);
-        while seen >> EPOCH_SHIFT == epoch & EPOCH {
-            let mine = seen >> shift(circuit);
-            if mine & SLOT_COUNT == 0 {
-                return false;
-            }
-            // The last one to leave takes the mark along.
-            let next = if mine & SLOT_COUNT == 1 {
-                seen & !((COUNTED | SLOT_COUNT) << shift(circuit))
-            } else {
-                seen - one
+        while epoch_of(seen) == epoch {
+            let next = match seen & COUNT {
+                0 => return false,
+                // The last one to leave takes the mark along.
+                1 => u64::from(epoch) << 32,
+                _ => seen - 1,
             };
             match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
-                Ok(_) => return mine & COUNTED != 0,
+                Ok(_) => return seen & COUNTED != 0,
                 Err(now) => seen = now,
             }
         }
-        self.leave_old(circuit)
-    }
-
-    #[cold]
-    fn leave_old(&self, circuit: Circuit) -> bool {
-        let before = self.update_old(circuit, |old| {
+        let before = self.update_old(|old| {
             if old.counted > 0 {
                 Old {
                     counted: old.counted - 1,
@@ -193,61 +159,48 @@ impl Flight {
     }
 
     /// Counts the sends that left in `from..=until` as failures, and says how many there were.
-    /// `now` is the current epoch.
-    pub(crate) fn mark(&self, circuit: Circuit, from: u64, until: u64, now: u64) -> u64 {
+    pub(crate) fn mark(&self, from: u64, until: u64) -> u64 {
         let mut marked = 0;
-        for epoch in from.max(now.saturating_sub(SLOTS as u64 - 1))..=until {
-            let Some(slot) = self.slot(epoch) else {
-                continue;
-            };
+        for epoch in from.max(until.saturating_sub(SLOTS as u64 - 1))..=until {
+            let slot = self.slot(cut(epoch));
             let mut seen = slot.load(Relaxed);
-            while seen >> EPOCH_SHIFT == epoch & EPOCH {
-                let mine = seen >> shift(circuit);
-                let count = mine & SLOT_COUNT;
-                if count == 0 || mine & COUNTED != 0 {
-                    break;
-                }
-                let next = seen | COUNTED << shift(circuit);
-                match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
+            while epoch_of(seen) == cut(epoch) && seen & COUNT != 0 && seen & COUNTED == 0 {
+                match slot.compare_exchange(seen, seen | COUNTED, Relaxed, Relaxed) {
                     Ok(_) => {
-                        marked += count;
+                        marked += seen & COUNT;
                         break;
                     }
                     Err(other) => seen = other,
                 }
             }
         }
-        let before = self.update_old(circuit, |old| {
-            if old.pending > 0 && at_or_after(old.epoch, from & EPOCH) {
+        let silent = |old: Old| old.pending > 0 && at_or_after(old.epoch(cut(until)), cut(from));
+        let before = self.update_old(|old| {
+            if silent(old) {
                 Old {
                     pending: 0,
-                    counted: (old.counted + old.pending).min(OLD_COUNT),
+                    counted: (old.counted + old.pending).min(Old::COUNT),
                     ..old
                 }
             } else {
                 old
             }
         });
-        if at_or_after(before.epoch, from & EPOCH) {
+        if silent(before) {
             marked += before.pending;
         }
         marked
     }
 
-    fn update_old(&self, circuit: Circuit, change: impl Fn(Old) -> Old) -> Old {
-        let [reads, writes] = &self.old;
-        let word = match circuit {
-            Circuit::Reads => reads,
-            Circuit::Writes => writes,
-        };
-        let mut seen = word.load(Relaxed);
+    fn update_old(&self, change: impl Fn(Old) -> Old) -> Old {
+        let mut seen = self.old.load(Relaxed);
         loop {
             let old = Old::unpack(seen);
             let next = change(old).pack();
             if next == seen {
                 return old;
             }
-            match word.compare_exchange(seen, next, Relaxed, Relaxed) {
+            match self.old.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) => return old,
                 Err(now) => seen = now,
             }
@@ -255,26 +208,52 @@ impl Flight {
     }
 }
 
-/// The sends that are older than the slots reach.
+/// The lower half of an epoch, by which epochs are known here.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "cutting is the purpose")]
+pub(crate) const fn cut(epoch: u64) -> u32 {
+    epoch as u32
+}
+
+const fn epoch_of(slot: u64) -> u32 {
+    cut(slot >> 32)
+}
+
+/// Whether `a` is at or after `b`.
+const fn at_or_after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) < 1 << 31
+}
+
+/// The sends that are older than the slots reach: `latest 24 | counted 20 | pending 20`.
 #[derive(Clone, Copy, Debug)]
 struct Old {
-    /// When the latest of the pending ones left.
-    epoch: u64,
+    /// When the latest of the pending ones left, the lower 24 bits.
+    latest: u64,
     counted: u64,
     pending: u64,
 }
 
 impl Old {
+    const COUNT: u64 = (1 << 20) - 1;
+    const EPOCH: u64 = (1 << 24) - 1;
+
     const fn unpack(word: u64) -> Self {
         Self {
-            epoch: word >> EPOCH_SHIFT,
-            counted: (word >> COUNT_BITS) & OLD_COUNT,
-            pending: word & OLD_COUNT,
+            latest: word >> 40,
+            counted: (word >> 20) & Self::COUNT,
+            pending: word & Self::COUNT,
         }
     }
 
     const fn pack(self) -> u64 {
-        self.epoch << EPOCH_SHIFT | self.counted << COUNT_BITS | self.pending
+        self.latest << 40 | self.counted << 20 | self.pending
+    }
+
+    /// When the latest of the pending ones left: the last epoch up to `now` that ends in these
+    /// bits.
+    const fn epoch(self, now: u32) -> u32 {
+        let age = (now as u64).wrapping_sub(self.latest) & Self::EPOCH;
+        now.wrapping_sub(cut(age))
     }
 }
 
@@ -282,96 +261,99 @@ impl Old {
 mod tests {
     use super::*;
 
-    const READS: Circuit = Circuit::Reads;
-    const WRITES: Circuit = Circuit::Writes;
-
-    fn silent() -> AtomicU64 {
-        AtomicU64::new(0)
-    }
-
     /// B8: each call counts once, whichever comes first, the mark or its own outcome.
     #[test]
     fn a_send_is_marked_once() {
         let flight = Flight::new();
-        flight.enter(1, READS, &silent());
-        flight.enter(1, READS, &silent());
-        flight.enter(2, WRITES, &silent());
-        assert_eq!(flight.mark(READS, 0, 5, 15), 2);
-        assert_eq!(flight.mark(READS, 0, 6, 16), 0);
-        assert!(flight.leave(1, READS));
-        assert!(flight.leave(1, READS));
-        assert!(!flight.leave(1, READS), "nobody is left");
-        assert_eq!(flight.mark(WRITES, 0, 6, 16), 1);
-        assert!(flight.leave(2, WRITES));
+        flight.enter(1, 0);
+        flight.enter(1, 0);
+        assert_eq!(flight.mark(0, 5), 2);
+        assert_eq!(flight.mark(0, 6), 0);
+        assert!(flight.leave(1));
+        assert!(flight.leave(1));
+        assert!(!flight.leave(1), "nobody is left");
     }
 
     #[test]
     fn only_the_given_span_is_marked() {
         let flight = Flight::new();
-        for epoch in 1..=20 {
-            flight.enter(epoch, READS, &silent());
+        for epoch in 1..=15 {
+            flight.enter(epoch, 0);
         }
-        assert_eq!(flight.mark(READS, 4, 10, 20), 7);
-        assert!(!flight.leave(3, READS));
-        assert!(flight.leave(4, READS));
-        assert!(flight.leave(10, READS));
-        assert!(!flight.leave(11, READS));
+        assert_eq!(flight.mark(4, 10), 7);
+        assert!(!flight.leave(3));
+        assert!(flight.leave(4));
+        assert!(flight.leave(10));
+        assert!(!flight.leave(11));
     }
 
     #[test]
     fn old_sends_are_still_suspect() {
         let flight = Flight::new();
-        flight.enter(1, READS, &silent());
-        flight.enter(33, READS, &silent());
-        flight.enter(65, READS, &silent());
-        // 1 and 33 are too old for a slot of their own; all three are silent.
-        assert_eq!(flight.mark(READS, 0, 70, 80), 3);
-        assert_eq!(flight.mark(READS, 0, 70, 80), 0);
-        for epoch in [1, 33, 65] {
-            assert!(flight.leave(epoch, READS), "{epoch}");
+        flight.enter(1, 0);
+        flight.enter(17, 0);
+        flight.enter(33, 0);
+        // 1 and 17 are too old for a slot of their own; all three are silent.
+        assert_eq!(flight.mark(0, 40), 3);
+        assert_eq!(flight.mark(0, 40), 0);
+        for epoch in [1, 17, 33] {
+            assert!(flight.leave(epoch), "{epoch}");
         }
-        assert!(!flight.leave(1, READS));
+        assert!(!flight.leave(1));
     }
 
     #[test]
     fn old_sends_that_were_marked_stay_marked() {
         let flight = Flight::new();
-        flight.enter(1, READS, &silent());
-        assert_eq!(flight.mark(READS, 0, 3, 13), 1);
-        flight.enter(33, READS, &silent());
-        assert_eq!(flight.mark(READS, 0, 20, 33), 0);
-        assert!(flight.leave(1, READS));
-        assert!(!flight.leave(33, READS));
+        flight.enter(1, 0);
+        assert_eq!(flight.mark(0, 3), 1);
+        flight.enter(17, 0);
+        assert_eq!(flight.mark(0, 10), 0);
+        assert!(flight.leave(1));
+        assert!(!flight.leave(17));
     }
 
     /// B8: an answer since they were sent clears them of suspicion.
     #[test]
     fn an_answer_clears_old_sends() {
         let flight = Flight::new();
-        flight.enter(1, READS, &silent());
-        let answered = AtomicU64::new(11);
-        flight.enter(33, READS, &answered);
-        assert_eq!(flight.mark(READS, 11, 30, 40), 0);
-        assert_eq!(flight.mark(READS, 11, 33, 43), 1);
+        flight.enter(1, 0);
+        flight.enter(17, 11);
+        assert_eq!(flight.mark(11, 16), 0);
+        assert_eq!(flight.mark(11, 17), 1);
     }
 
     #[test]
     fn a_full_slot_overflows_into_nothing() {
         let flight = Flight::new();
-        for _ in 0..SLOT_COUNT + 10 {
-            flight.enter(7, READS, &silent());
-        }
-        assert_eq!(flight.mark(WRITES, 0, 7, 20), 0);
-        assert_eq!(flight.mark(READS, 0, 7, 20), SLOT_COUNT);
+        flight.slots[7].store(7 << 32 | COUNT, Relaxed);
+        flight.enter(7, 0);
+        assert_eq!(flight.mark(0, 7), COUNT);
     }
 
     #[test]
     fn a_straggler_does_not_turn_the_page_back() {
         let flight = Flight::new();
-        flight.enter(40, READS, &silent());
-        flight.enter(8, READS, &silent());
-        assert!(!flight.leave(8, READS));
-        assert!(!flight.leave(40, READS));
-        assert_eq!(flight.mark(READS, 0, 60, 70), 0);
+        flight.enter(40, 0);
+        flight.enter(24, 0);
+        assert!(!flight.leave(24));
+        assert!(!flight.leave(40));
+        assert_eq!(flight.mark(0, 60), 0);
+    }
+
+    /// An idle time of any length leaves the slots usable.
+    #[test]
+    fn a_long_silence_stops_nothing() {
+        let flight = Flight::new();
+        for epoch in [3, 1 << 23, 1 << 24, (1 << 31) + 3, u32::MAX, 3, 1 << 30] {
+            assert_eq!(flight.try_enter(epoch), epoch == 0);
+            flight.enter(epoch, 0);
+            assert!(flight.try_enter(epoch));
+            assert!(flight.try_leave(epoch));
+            assert!(!flight.leave(epoch));
+            flight.enter(epoch, epoch);
+            assert_eq!(flight.mark(u64::from(epoch), u64::from(epoch)), 1);
+            assert!(flight.leave(epoch));
+        }
     }
 }

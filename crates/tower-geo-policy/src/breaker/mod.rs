@@ -40,14 +40,15 @@ mod settings;
 mod window;
 mod word;
 
-pub(crate) use cell::{Cell, Look, RegionEvidence};
+pub(crate) use cell::{Cell, Look, RegionTally, Tally};
 pub(crate) use circuit::Timing;
+pub(crate) use flight::cut;
 pub use probe::{Admission, Outcome, ProbeSlot, Refusal, Sent, Standing};
 pub(crate) use probe::{Flags, end};
-pub(crate) use settings::Compiled;
 pub use settings::{
     BreakerSettings, MAX_CLOSE_AFTER, MAX_PROBES, MAX_RAMP_STEPS, OpenJitter, RateRule, SlowRule,
 };
+pub(crate) use settings::{Compiled, Epochs};
 pub(crate) use word::{Auto, Half, Manual, Word};
 
 use std::fmt;

@@ -130,6 +130,8 @@ impl fmt::Debug for ProbeSlot {
 pub struct Sent {
     pub(crate) word: Word,
     pub(crate) at: u64,
+    /// The slot that it was counted in.
+    pub(crate) slot: u32,
     pub(crate) region: RegionId,
     pub(crate) stripe: u8,
     pub(crate) circuit: Circuit,
@@ -144,11 +146,18 @@ impl Flags {
     pub(crate) const NONE: Self = Self(0);
     /// It is not in the list of sends under way (B8).
     pub(crate) const UNTRACKED: Self = Self(0b1_0000);
+    /// The word was not plain when it left.
+    pub(crate) const CLOSER: Self = Self(0b10_0000);
     const PROBES: u8 = 0b11;
     const GIVEN_SHIFT: u32 = 2;
 
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    #[inline]
+    const fn is_none(self) -> bool {
+        self.0 == 0
     }
 
     #[inline]
@@ -179,6 +188,16 @@ impl Flags {
 }
 
 impl Sent {
+    /// The stripe that it was sent by, if there is nothing else to consider.
+    #[inline]
+    pub(crate) const fn mark(&self) -> u8 {
+        if self.flags.is_none() {
+            self.stripe
+        } else {
+            u8::MAX
+        }
+    }
+
     /// The region that it was sent to.
     #[must_use]
     pub const fn region(&self) -> RegionId {

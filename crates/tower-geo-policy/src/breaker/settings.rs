@@ -12,7 +12,8 @@ pub const MAX_PROBES: u32 = 31;
 pub const MAX_CLOSE_AFTER: u32 = 15;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Windows and waits longer than this are typing errors.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Waits longer than this are typing errors.
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A rule that opens a circuit by a rate: so much of so many calls in so much time (B2).
@@ -21,7 +22,7 @@ const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct RateRule {
     /// The share of calls, above 0 and up to 1, that opens the circuit when it is reached.
     pub threshold: f64,
-    /// The length of the sliding window, from 10 ms to a week.
+    /// The length of the sliding window, from 10 ms to a day.
     pub window: Duration,
     /// So many calls must be in the window before a rate means anything; at least 1.
     pub minimum: u32,
@@ -357,7 +358,7 @@ fn check_rate(setting: &'static str, rule: &RateRule) -> Result<(), ConfigError>
             "the minimum must be at least 1 call (got 0)",
         ));
     }
-    within(setting, rule.window, Duration::from_millis(10), WEEK)
+    within(setting, rule.window, Duration::from_millis(10), DAY)
 }
 
 fn within(
@@ -385,17 +386,30 @@ fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError
     Ok(())
 }
 
-/// A divisor as a multiplier: `epoch(t)` is `t / length` without a division.
+/// Time cut into pieces of the same length: `at(t)` is `t / length` without a division.
 ///
 /// The reciprocal is rounded, so that an epoch is longer or shorter than `length` by less than
 /// one part in 2^64 / length: nothing that a tenth would notice, and every thread sees the same.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Epochs(u64);
+pub(crate) struct Epochs {
+    reciprocal: u64,
+    length: u64,
+}
 
 impl Epochs {
-    pub(crate) fn of_length(nanos: u64) -> Self {
+    /// Time stands still.
+    pub(crate) const NEVER: Self = Self {
+        reciprocal: 0,
+        length: u64::MAX,
+    };
+
+    pub(crate) const fn of_length(nanos: u64) -> Self {
         // A length of one nanosecond would need 2^64 itself; two is as good and fits.
-        Self(u64::MAX / nanos.max(2) + 1)
+        let length = if nanos < 2 { 2 } else { nanos };
+        Self {
+            reciprocal: u64::MAX / length + 1,
+            length,
+        }
     }
 
     #[inline]
@@ -404,7 +418,29 @@ impl Epochs {
         reason = "the high half of a product of two u64 fits a u64"
     )]
     pub(crate) fn at(self, tick: u64) -> u64 {
-        ((u128::from(tick) * u128::from(self.0)) >> 64) as u64
+        ((u128::from(tick) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    /// The first tick after an epoch.
+    pub(crate) fn end(self, epoch: u64) -> u64 {
+        let mut end = epoch.saturating_add(1).saturating_mul(self.length);
+        // The reciprocal was rounded up, so the end is here or a little earlier; after very many
+        // epochs, further. A search instead of a formula, to agree with `at` by construction.
+        let mut step = 1;
+        while self.at(end) > epoch && end > 0 {
+            end = end.saturating_sub(step);
+            step *= 2;
+        }
+        let (mut low, mut high) = (end, end.saturating_add(step.max(self.length)));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.at(middle) > epoch {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
     }
 }
 
@@ -576,5 +612,21 @@ mod tests {
         }
         assert_eq!(epochs.at(99_999_998), 0);
         assert_eq!(epochs.at(100_000_001), 1);
+    }
+
+    #[test]
+    fn an_epoch_ends_where_the_next_begins() {
+        for length in [1, 2, 3, 1_000_000, 100_000_000, 12_000_000_000, 1 << 46] {
+            let epochs = Epochs::of_length(length);
+            for epoch in [0, 1, 2, 7, 1000, 123_456, 10_000_000] {
+                let Some(about) = length.checked_mul(epoch) else {
+                    continue;
+                };
+                let end = epochs.end(epoch);
+                assert_eq!(epochs.at(end), epoch + 1, "{length} {epoch}");
+                assert_eq!(epochs.at(end - 1), epoch, "{length} {epoch}");
+                assert!(end.abs_diff(about + length.max(2)) <= epoch + length / 1000 + 2);
+            }
+        }
     }
 }

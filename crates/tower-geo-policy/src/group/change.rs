@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Change, Member, Note};
 use crate::breaker::{
-    Auto, Cell, Circuit, Circuits, Compiled, Half, Look, Manual, Refusal, RegionEvidence, Sent,
-    Timing, Word, end,
+    Auto, Cell, Circuit, Circuits, Compiled, Half, Look, Manual, Refusal, Sent, Tally, Timing,
+    Word, end,
 };
 use crate::events::{Event, EventKind, Usage, Why};
 use crate::region::RegionId;
@@ -223,6 +223,7 @@ impl Change<'_> {
             u32::try_from(failures).unwrap_or(u32::MAX),
             goes_on,
         );
+        at.look_closer();
         at.add_bad(send.sent.stripe, failures, self.now);
         if streak >= at.settings.streak {
             self.open(at, Why::Streak, draw);
@@ -282,6 +283,7 @@ impl Change<'_> {
     /// Changes the automatic state, and tells it if callers meet another state than before.
     fn transition(&mut self, at: &At<'_>, to: Auto, why: Why) {
         let before = at.cell.change(at.circuit, |h| h.next(to));
+        at.look_closer();
         if before.manual() == Manual::None {
             at.cell.set_since(at.circuit, self.now.as_nanos());
             self.tell_breaker(
@@ -356,8 +358,7 @@ impl Change<'_> {
         let probes = core.breaker.as_ref().map_or(1, |s| s.probes);
         let mut slots = Circuits::NONE;
         for circuit in Circuit::BOTH {
-            let held = self.group.held(region, circuit);
-            match cell.look(circuit, probes, held, now) {
+            match cell.look(circuit, probes, now) {
                 Look::Due if (needed | wished).contains(circuit) => slots |= circuit.into(),
                 Look::Shut(until) if needed.contains(circuit) => {
                     return Err(Refusal { until: end(until) });
@@ -455,6 +456,9 @@ impl Change<'_> {
         };
         for circuit in Circuit::BOTH {
             let before = cell.change(circuit, |h| h.with_manual(manual));
+            for tally in core.stripes_of(region) {
+                tally.look_closer();
+            }
             let change = (before.effective(), before.with_manual(manual).effective());
             if change.0 != change.1 {
                 cell.set_since(circuit, self.now.as_nanos());
@@ -557,39 +561,35 @@ struct At<'a> {
 }
 
 impl At<'_> {
+    fn tally(&self, stripe: u8) -> Option<&Tally> {
+        let tally = self.core.tally(stripe, self.region)?;
+        Some(tally.of(self.circuit))
+    }
+
     fn add_calls(&self, stripe: u8, now: Tick) {
-        if let (Some(rate), Some(evidence)) =
-            (self.settings.rate, self.core.evidence(stripe, self.region))
-        {
-            let epoch = rate.epochs.at(now.as_nanos());
-            self.circuit.of(&evidence.rate).add_calls(epoch, 1);
+        if let (Some(rate), Some(tally)) = (self.settings.rate, self.tally(stripe)) {
+            tally.rate.add_calls(rate.epochs, now.as_nanos(), 1);
         }
     }
 
     fn add_bad(&self, stripe: u8, failures: u64, now: Tick) {
-        if let (Some(rate), Some(evidence)) =
-            (self.settings.rate, self.core.evidence(stripe, self.region))
-        {
-            let epoch = rate.epochs.at(now.as_nanos());
-            self.circuit.of(&evidence.rate).add_bad(epoch, failures);
+        if let (Some(rate), Some(tally)) = (self.settings.rate, self.tally(stripe)) {
+            tally.rate.add_bad(rate.epochs, now.as_nanos(), failures);
         }
     }
 
     /// Counts a call for the rate of slow calls, and says whether that is too high now.
     fn add_slow(&self, stripe: u8, slow: bool, now: Tick) -> bool {
-        let (Some(rule), Some(evidence)) =
-            (self.settings.slow, self.core.evidence(stripe, self.region))
-        else {
+        let now = now.as_nanos();
+        let (Some(rule), Some(tally)) = (self.settings.slow, self.tally(stripe)) else {
             return false;
         };
-        let epoch = rule.epochs.at(now.as_nanos());
-        let window = self.circuit.of(&evidence.slow);
         if !slow {
-            window.add_calls(epoch, 1);
+            tally.slow.add_calls(rule.epochs, now, 1);
             return false;
         }
-        window.add_bad(epoch, 1);
-        let (calls, slow) = self.sum(|e| self.circuit.of(&e.slow).sum(epoch));
+        tally.slow.add_bad(rule.epochs, now, 1);
+        let (calls, slow) = self.sum(|tally| tally.slow.sum(rule.epochs, now));
         rule.is_reached(calls, slow)
     }
 
@@ -597,16 +597,15 @@ impl At<'_> {
         let Some(rule) = self.settings.rate else {
             return false;
         };
-        let epoch = rule.epochs.at(now.as_nanos());
-        let (calls, bad) = self.sum(|e| self.circuit.of(&e.rate).sum(epoch));
+        let (calls, bad) = self.sum(|tally| tally.rate.sum(rule.epochs, now.as_nanos()));
         rule.is_reached(calls, bad)
     }
 
     /// The sum over all stripes.
-    fn sum(&self, of: impl Fn(&RegionEvidence) -> (u64, u64)) -> (u64, u64) {
+    fn sum(&self, of: impl Fn(&Tally) -> (u64, u64)) -> (u64, u64) {
         self.core
             .stripes_of(self.region)
-            .map(of)
+            .map(|tally| of(tally.of(self.circuit)))
             .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
@@ -615,20 +614,28 @@ impl At<'_> {
         let Some(oldest) = now.checked_sub(self.settings.suspect_after) else {
             return 0;
         };
-        let from = self.cell.answered.load(Acquire).max(first_slot);
-        let until = self.settings.suspect.at(oldest);
-        let now = self.settings.suspect.at(now);
+        let slots = self.settings.suspect;
+        let from = self.cell.first_silent_slot(slots).max(first_slot);
+        let until = slots.at(oldest);
         self.core
             .stripes_of(self.region)
-            .map(|evidence| evidence.flight.mark(self.circuit, from, until, now))
+            .map(|tally| tally.of(self.circuit).flight.mark(from, until))
             .sum()
+    }
+
+    /// A good call has something to end from now on.
+    fn look_closer(&self) {
+        for tally in self.core.stripes_of(self.region) {
+            tally.look_closer();
+        }
     }
 
     /// Forgets the evidence of this circuit.
     fn forget(&self) {
-        for evidence in self.core.stripes_of(self.region) {
-            self.circuit.of(&evidence.rate).clear();
-            self.circuit.of(&evidence.slow).clear();
+        for tally in self.core.stripes_of(self.region) {
+            let tally = tally.of(self.circuit);
+            tally.rate.clear();
+            tally.slow.clear();
         }
     }
 

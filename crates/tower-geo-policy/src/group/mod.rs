@@ -13,11 +13,10 @@ use std::time::Instant;
 
 pub(crate) use change::{Effect, Settling, effects};
 
-use crate::breaker::{Circuit, Timing};
+use crate::breaker::Timing;
 use crate::events::Event;
-use crate::region::RegionId;
 use crate::service_state::Core;
-use crate::sync::{Acquire, AtomicU64, Mutex, lock};
+use crate::sync::{Mutex, lock};
 use crate::tick::Tick;
 
 /// As many regions as a service can have.
@@ -46,7 +45,6 @@ impl GroupHandle {
     pub fn new(base: Instant) -> Self {
         Self(Arc::new(Group {
             base,
-            held: std::array::from_fn(|_| [AtomicU64::new(0), AtomicU64::new(0)]),
             shared: Mutex::new(Shared::default()),
         }))
     }
@@ -69,8 +67,6 @@ impl fmt::Debug for GroupHandle {
 /// What the members of a group have in common.
 pub(crate) struct Group {
     pub(crate) base: Instant,
-    /// Until when a member's wait holds back everybody; `u64::MAX`: until further notice.
-    held: [[AtomicU64; 2]; MAX_REGIONS],
     shared: Mutex<Shared>,
 }
 
@@ -102,7 +98,6 @@ struct Note {
 
 /// A change of circuits or gates that is being made, under the lock.
 pub(crate) struct Change<'a> {
-    group: &'a Group,
     shared: &'a mut Shared,
     now: Tick,
     /// Whether what follows from circuits and flags has to be worked out again.
@@ -110,20 +105,12 @@ pub(crate) struct Change<'a> {
 }
 
 impl Group {
-    /// The end of the longest wait in the group for this circuit of this region.
-    pub(crate) fn held(&self, region: RegionId, circuit: Circuit) -> u64 {
-        self.held
-            .get(region.index())
-            .map_or(0, |pair| circuit.of(pair).load(Acquire))
-    }
-
     /// Makes a change under the lock, works out what follows from it, and tells it afterwards.
     pub(crate) fn update<R>(&self, now: Tick, make: impl FnOnce(&mut Change<'_>) -> R) -> R {
         let mut guard = lock(&self.shared);
         let shared = &mut *guard;
         shared.latest = shared.latest.max(now);
         let mut change = Change {
-            group: self,
             shared,
             now,
             dirty: false,

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Change, Group, MAX_REGIONS, Member, Note};
+use super::{Change, MAX_REGIONS, Member, Note};
 use crate::breaker::{Auto, Circuit, Manual};
 use crate::events::{Event, EventKind};
 use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
 use crate::region::RegionId;
 use crate::service_state::{Calm, Core};
-use crate::sync::Release;
 
 /// What a gate says, with the time until which that is sure; 0: it has to be asked each time.
 #[derive(Clone, Copy)]
@@ -62,8 +61,10 @@ impl Change<'_> {
                     .map(|member| blocked_until(&member.core, region, circuit))
                     .max()
                     .unwrap_or(0);
-                if let Some(pair) = self.group.held.get(index) {
-                    circuit.of(pair).store(held, Release);
+                for member in self.shared.members.iter().flatten() {
+                    if let Some(cell) = member.core.cell(region) {
+                        cell.set_shut(circuit, held);
+                    }
                 }
             }
             calm_words &= self
@@ -75,7 +76,7 @@ impl Change<'_> {
                 .all(|cell| cell.word().is_plain());
         }
         for member in self.shared.members.iter().flatten() {
-            let gate = gate_of(self.group, member, self.now.as_nanos());
+            let gate = gate_of(member, self.now.as_nanos());
             let core = &member.core;
             let (before, why) = core.gate_record();
             let changed = before != gate.status;
@@ -127,7 +128,7 @@ fn blocked_until(core: &Core, region: RegionId, circuit: Circuit) -> u64 {
 
 /// G1: what the gate of a service says, circuits being entered as they are: a wait that is over
 /// is still open until an operation finds it so.
-fn gate_of(group: &Group, member: &Member, now: u64) -> Gate {
+fn gate_of(member: &Member, now: u64) -> Gate {
     if member.maintenance {
         return Gate::shut(ReadOnlyWhy::Maintenance, u64::MAX);
     }
@@ -139,22 +140,19 @@ fn gate_of(group: &Group, member: &Member, now: u64) -> Gate {
         return Gate::OPEN;
     }
     core.writers()
-        .map(|region| gate_of_region(group, core, region, now))
+        .map(|region| gate_of_region(core, region, now))
         .min_by_key(|gate| gate.rank())
         .unwrap_or(Gate::OPEN)
 }
 
-fn gate_of_region(group: &Group, core: &Core, region: RegionId, now: u64) -> Gate {
+fn gate_of_region(core: &Core, region: RegionId, now: u64) -> Gate {
     let Some(cell) = core.cell(region) else {
         return Gate::OPEN;
     };
     let mut gate = Gate::OPEN;
     for circuit in Circuit::BOTH {
         let half = cell.half(circuit);
-        let held = group.held(region, circuit);
-        if half.manual() == Manual::Closed {
-            continue;
-        }
+        let held = cell.shut_until(circuit);
         if half.effective() == Auto::Open {
             gate = Gate::shut(ReadOnlyWhy::Breaker, gate.until.max(held));
         } else if now < held {

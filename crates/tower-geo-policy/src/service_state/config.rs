@@ -231,9 +231,8 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
         let all: Box<[_]> = (0..stripes)
             .map(|index| {
                 Arc::new(Stripe {
-                    core: Arc::clone(&core),
+                    lane: core.lane(index),
                     inner: Arc::clone(&inner),
-                    index,
                 })
             })
             .collect();

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::lane::Lane;
 use crate::breaker::{
-    Auto, Cell, Circuit, Circuits, Compiled, Flags, Manual, Outcome, RegionEvidence, Sent,
+    Auto, Cell, Circuit, Circuits, Compiled, Flags, Manual, Outcome, RegionTally, Sent, cut,
 };
 use crate::events::{Event, EventKind, Listener};
 use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
@@ -35,11 +36,6 @@ impl Calm {
     pub(crate) const fn has(self, reason: Self) -> bool {
         self.0 & reason.0 != 0
     }
-
-    #[inline]
-    pub(crate) const fn is_calm(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// Told that a gate changed.
@@ -48,13 +44,15 @@ pub(crate) type OnChange = Box<dyn Fn() + Send + Sync>;
 /// The shared state of a service.
 ///
 /// Aligned so that nothing in it shares a cache line with a reference count. All of it is read by
-/// everybody and written seldom, except `evidence`, which is split by stripe.
+/// everybody and written seldom, except what each stripe has for itself.
 #[repr(align(128))]
 pub(crate) struct Core {
     calm: AtomicU32,
-    cells: Box<[Cell]>,
-    /// By stripe, then by region.
-    evidence: Box<[RegionEvidence]>,
+    cells: Box<[Arc<Cell>]>,
+    /// What each stripe knows, by region; nothing without a breaker.
+    tallies: Box<[Arc<[RegionTally]>]>,
+    /// Writes that are under way without a breaker.
+    writes: AtomicU64,
     pub(crate) breaker: Option<Compiled>,
     /// Status and reason of the gate; changed under the lock of the group, like all of the gate.
     gate: AtomicU8,
@@ -88,11 +86,19 @@ pub(crate) struct Parts {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let evidence = usize::from(parts.regions) * usize::from(parts.stripes);
+        let cells: Box<[_]> = (0..parts.regions).map(|_| Arc::new(Cell::new())).collect();
+        let tallies = (0..parts.stripes).map(|_| match parts.breaker {
+            Some(_) => cells
+                .iter()
+                .map(|cell| RegionTally::new(Arc::clone(cell)))
+                .collect(),
+            None => Arc::default(),
+        });
         Self {
             calm: AtomicU32::new(0),
-            cells: (0..parts.regions).map(|_| Cell::new()).collect(),
-            evidence: (0..evidence).map(|_| RegionEvidence::new()).collect(),
+            tallies: tallies.collect(),
+            cells,
+            writes: AtomicU64::new(0),
             breaker: parts.breaker,
             gate: AtomicU8::new(0),
             gate_since: AtomicU64::new(0),
@@ -110,21 +116,28 @@ impl Core {
 
     #[inline]
     pub(crate) fn cell(&self, region: RegionId) -> Option<&Cell> {
-        self.cells.get(region.index())
+        self.cells.get(region.index()).map(|cell| &**cell)
     }
 
-    #[inline]
-    pub(crate) fn evidence(&self, stripe: u8, region: RegionId) -> Option<&RegionEvidence> {
-        self.evidence
-            .get(usize::from(stripe) * self.cells.len() + region.index())
+    pub(crate) fn tally(&self, stripe: u8, region: RegionId) -> Option<&RegionTally> {
+        self.tallies.get(usize::from(stripe))?.get(region.index())
     }
 
-    /// The evidence of one region on every stripe.
-    pub(crate) fn stripes_of(&self, region: RegionId) -> impl Iterator<Item = &RegionEvidence> {
-        self.evidence
+    /// What every stripe knows of one region.
+    pub(crate) fn stripes_of(&self, region: RegionId) -> impl Iterator<Item = &RegionTally> {
+        self.tallies
             .iter()
-            .skip(region.index())
-            .step_by(self.cells.len().max(1))
+            .filter_map(move |stripe| stripe.get(region.index()))
+    }
+
+    /// What a handle of one stripe touches.
+    pub(super) fn lane(self: &Arc<Self>, stripe: u8) -> Lane {
+        let tallies = self.tallies.get(usize::from(stripe));
+        Lane::new(
+            Arc::clone(self),
+            tallies.map(Arc::clone).unwrap_or_default(),
+            stripe,
+        )
     }
 
     pub(crate) fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
@@ -149,6 +162,12 @@ impl Core {
     #[inline]
     pub(crate) fn calm(&self) -> Calm {
         Calm(self.calm.load(Acquire))
+    }
+
+    /// Whether nothing is unusual. Orders nothing: what it finds is only a hint to look closer.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        Calm(self.calm.load(Relaxed)) == Calm::CALM
     }
 
     pub(crate) fn set_calm(&self, calm: Calm) {
@@ -225,15 +244,19 @@ impl Core {
 
     /// Writes that are under way, over all stripes.
     pub(crate) fn writes_in_flight(&self) -> u64 {
-        self.evidence
+        self.tallies
             .iter()
-            .map(|evidence| evidence.writes.load(Acquire))
-            .fold(0, u64::wrapping_add)
+            .flat_map(|stripe| stripe.iter())
+            .map(|tally| &tally.writes)
+            .chain([&self.writes])
+            .map(|writes| writes.load(Acquire))
+            // One that left on one stripe was never counted on another, but the sum is not taken
+            // at one instant.
+            .fold(0, u64::saturating_add)
     }
 
-    /// A send leaves. `stripe` is the one of the handle.
-    #[inline]
-    pub(crate) fn start(
+    /// A send leaves that needs more than [`Lane::start_if_calm`] does.
+    pub(super) fn start(
         &self,
         stripe: u8,
         region: RegionId,
@@ -242,83 +265,70 @@ impl Core {
         now: Tick,
     ) -> Option<Sent> {
         let cell = self.cell(region)?;
-        let evidence = self.evidence(stripe, region)?;
-        if circuit == Circuit::Writes {
-            evidence.writes.fetch_add(1, Relaxed);
-        } else if self.breaker.is_none() {
-            return None;
-        }
         let word = cell.word();
-        if flags.is_tracked() {
-            if let Some(settings) = &self.breaker {
-                let slot = settings.suspect.at(now.as_nanos());
-                evidence.flight.enter(slot, circuit, &cell.answered);
-            }
-        }
-        Some(Sent {
+        let flags = if word.is_plain() {
+            flags
+        } else {
+            flags.with(Flags::CLOSER)
+        };
+        let mut sent = Sent {
             word,
             at: now.as_nanos(),
+            slot: 0,
             region,
             stripe,
             circuit,
             flags,
-        })
+        };
+        let (Some(settings), Some(tally)) = (&self.breaker, self.tally(stripe, region)) else {
+            if circuit == Circuit::Reads {
+                return None;
+            }
+            self.writes.fetch_add(1, Relaxed);
+            return Some(sent);
+        };
+        if circuit == Circuit::Writes {
+            tally.writes.fetch_add(1, Relaxed);
+        }
+        let slots = settings.suspect;
+        sent.slot = cut(slots.at(sent.at));
+        if flags.is_tracked() {
+            let answered = cut(cell.first_silent_slot(slots));
+            tally.of(circuit).flight.enter(sent.slot, answered);
+        }
+        Some(sent)
     }
 
-    /// A send is over. Settles what can be settled without the lock: a good and quick answer of
-    /// a circuit that is as plainly closed as it was when the send left. For the rest, says what
-    /// is left to do.
-    #[inline]
-    pub(crate) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
-        let cell = self.cell(sent.region)?;
-        let evidence = self.evidence(sent.stripe, sent.region)?;
+    /// A send is over of which [`Lane::settle_if_good`] could not take care: does what needs no
+    /// lock, and says what is left to do.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle(&self, sent: &Sent, outcome: Outcome, now: Tick) -> Option<Left> {
+        let tally = self.tally(sent.stripe, sent.region);
         if sent.circuit == Circuit::Writes {
-            evidence.writes.fetch_sub(1, Release);
-            if !self.calm().is_calm() {
-                self.tell_drained();
-            }
+            tally
+                .map_or(&self.writes, |tally| &tally.writes)
+                .fetch_sub(1, Release);
+            self.tell_if_drained_in_maintenance();
         }
         let settings = self.breaker.as_ref()?;
-        let slot = settings.suspect.at(sent.at);
-        let counted = sent.flags.is_tracked() && evidence.flight.leave(slot, sent.circuit);
-        let took = now.as_nanos().saturating_sub(sent.at);
-        let Outcome::Judged {
-            evidence: says,
-            answered,
-        } = outcome
-        else {
-            return self.give_up(sent, outcome, counted, took);
-        };
-        if answered {
-            cell.note_answer(settings.suspect.at(now.as_nanos()));
-        }
-        let word = cell.word();
-        if says == Evidence::Success
-            && word == sent.word
-            && word.is_plain()
-            && !counted
-            && took < settings.slow_after
-        {
-            // Plain in the same generation: it held no slot, or has none to give back.
-            cell.end_streak(Circuit::Reads, word.half(Circuit::Reads).generation());
-            if sent.circuit == Circuit::Writes {
-                cell.end_streak(Circuit::Writes, word.half(Circuit::Writes).generation());
+        let tally = tally?;
+        let counted = sent.flags.is_tracked() && tally.of(sent.circuit).flight.leave(sent.slot);
+        match outcome {
+            Outcome::Judged { evidence, answered } => {
+                if answered {
+                    tally.cell.note_answer(settings.suspect, now.as_nanos());
+                }
+                self.judge(sent, evidence, counted, now)
             }
-            evidence.add_good_call(sent.circuit, settings, now);
-            return None;
+            Outcome::Dropped | Outcome::Outrun => self.give_up(sent, outcome, counted, now),
         }
-        self.judge(sent, says, counted, took >= settings.slow_after, now)
     }
 
     /// What is left of an outcome for the lock, if anything.
-    fn judge(
-        &self,
-        sent: &Sent,
-        says: Evidence,
-        counted: bool,
-        slow: bool,
-        now: Tick,
-    ) -> Option<Left> {
+    fn judge(&self, sent: &Sent, says: Evidence, counted: bool, now: Tick) -> Option<Left> {
+        let settings = self.breaker.as_ref()?;
+        let slow = now.as_nanos().saturating_sub(sent.at) >= settings.slow_after;
         let left = Left {
             effects: effects(says, sent.circuit),
             counted,
@@ -346,8 +356,8 @@ impl Core {
     /// A good answer of a circuit that is closed, and was when the send left; it was no probe.
     fn succeed(&self, sent: &Sent, now: Tick) -> Option<()> {
         let settings = self.breaker.as_ref()?;
-        let cell = self.cell(sent.region)?;
-        let evidence = self.evidence(sent.stripe, sent.region)?;
+        let tally = self.tally(sent.stripe, sent.region)?;
+        let cell = &tally.cell;
         let word = cell.word();
         for circuit in Circuit::BOTH {
             let half = word.half(circuit);
@@ -358,10 +368,11 @@ impl Core {
             {
                 cell.end_streak(circuit, half.generation());
                 if circuit == sent.circuit {
-                    evidence.add_good_call(circuit, settings, now);
+                    tally.of(circuit).add_good_call(settings, now);
                 }
             }
         }
+        tally.relax(sent.circuit, settings, now.as_nanos());
         Some(())
     }
 
@@ -376,11 +387,12 @@ impl Core {
 
     /// B8, H4: the caller, or the operation, did not wait for an answer.
     #[cold]
-    fn give_up(&self, sent: &Sent, outcome: Outcome, counted: bool, took: u64) -> Option<Left> {
+    fn give_up(&self, sent: &Sent, outcome: Outcome, counted: bool, now: Tick) -> Option<Left> {
+        let took = now.as_nanos().saturating_sub(sent.at);
         let settings = self.breaker.as_ref()?;
         let cell = self.cell(sent.region)?;
         let outrun = outcome == Outcome::Outrun;
-        let silent = cell.answered.load(Acquire) <= settings.suspect.at(sent.at);
+        let silent = cell.first_silent_slot(settings.suspect) <= settings.suspect.at(sent.at);
         let fails = silent && (outrun || took >= settings.suspect_after);
         if fails {
             return Some(Left {
@@ -401,7 +413,8 @@ impl Core {
 
     /// G4: maintenance waits for the last write.
     #[cold]
-    fn tell_drained(&self) {
+    #[inline(never)]
+    pub(super) fn tell_if_drained_in_maintenance(&self) {
         if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
             self.note_change();
             self.tell_watchers();

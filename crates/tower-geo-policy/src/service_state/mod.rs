@@ -61,6 +61,7 @@
 
 mod config;
 mod core;
+mod lane;
 mod operator;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -72,10 +73,12 @@ use std::time::{Duration, Instant};
 
 pub use config::{MAX_STRIPES, ServiceConfig};
 pub(crate) use core::{Calm, Core};
+use lane::Lane;
 pub use operator::CircuitState;
 
 use crate::breaker::{
-    Admission, Circuit, Circuits, Flags, Look, Outcome, ProbeSlot, Refusal, Sent, Standing, end,
+    Admission, Circuit, Circuits, Flags, Look, Outcome, ProbeSlot, Refusal, Sent, Standing, Word,
+    end,
 };
 use crate::config_error::ConfigError;
 use crate::gate::{AccountSwitch, GateCheck, GateMode, GateStatus, ReadOnly};
@@ -117,9 +120,8 @@ pub struct ServiceState<X = ()>(Arc<Stripe<X>>);
 /// What a thread touches. Aligned, so that its reference count has cache lines of its own.
 #[repr(align(128))]
 struct Stripe<X> {
-    core: Arc<Core>,
+    lane: Lane,
     inner: Arc<Inner<X>>,
-    index: u8,
 }
 
 struct Inner<X> {
@@ -156,7 +158,7 @@ impl<X> Clone for ServiceState<X> {
         if let Some(stripes) = stripe.inner.stripes.get() {
             // The number of stripes is a power of two.
             let wanted = thread_number() & (stripes.len() - 1);
-            if wanted != usize::from(stripe.index) {
+            if wanted != usize::from(stripe.lane.stripe) {
                 if let Some(other) = stripes.get(wanted).and_then(Weak::upgrade) {
                     return Self(other);
                 }
@@ -171,7 +173,7 @@ impl<X> fmt::Debug for ServiceState<X> {
         f.debug_struct("ServiceState")
             .field("name", &self.name())
             .field("calm", &self.is_calm())
-            .field("gate", &self.0.core.gate_record().0)
+            .field("gate", &self.0.lane.core.gate_record().0)
             .finish_non_exhaustive()
     }
 }
@@ -183,13 +185,13 @@ impl<X> ServiceState<X> {
     #[inline]
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.0.core.calm().is_calm()
+        self.0.lane.is_calm()
     }
 
     /// Its name, for events, errors and metrics.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.core.name
+        &self.0.lane.core.name
     }
 
     /// Its regions.
@@ -214,20 +216,20 @@ impl<X> ServiceState<X> {
     /// Whether both are handles of one service.
     #[must_use]
     pub fn is_same_service(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0.core, &other.0.core)
+        Arc::ptr_eq(&self.0.lane.core, &other.0.lane.core)
     }
 
     /// The settings of its circuits, if it has any.
     #[must_use]
     pub fn breaker_settings(&self) -> Option<&crate::breaker::BreakerSettings> {
-        self.0.core.breaker.as_ref().map(|b| &b.settings)
+        self.0.lane.core.breaker.as_ref().map(|b| &b.settings)
     }
 
     /// Where reads go. An operation asks once, when it begins (R2).
     #[inline]
     #[must_use]
     pub fn mode(&self) -> LocationMode {
-        LocationMode::from_bits(self.0.core.mode.load(Acquire)).unwrap_or_default()
+        LocationMode::from_bits(self.0.lane.core.mode.load(Acquire)).unwrap_or_default()
     }
 
     /// Changes where reads go, for operations that begin from now on.
@@ -237,7 +239,7 @@ impl<X> ServiceState<X> {
     /// When the mode needs a secondary and there is none.
     pub fn set_mode(&self, mode: LocationMode) -> Result<(), ConfigError> {
         config::check_mode(mode, self.regions())?;
-        self.0.core.mode.store(mode.to_bits(), Release);
+        self.0.lane.core.mode.store(mode.to_bits(), Release);
         Ok(())
     }
 
@@ -266,13 +268,12 @@ impl<X> ServiceState<X> {
     /// before it [admits](Self::admit) itself to one.
     #[must_use]
     pub fn standing(&self, region: RegionId, circuit: Circuit, now: Tick) -> Standing {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if !core.calm().has(Calm::CIRCUITS) {
             return Standing::Closed;
         }
-        let held = self.0.inner.group.held(region, circuit);
         core.cell(region).map_or(Standing::Closed, |cell| {
-            cell.standing(circuit, core.breaker.as_ref(), held, now.as_nanos())
+            cell.standing(circuit, core.breaker.as_ref(), now.as_nanos())
         })
     }
 
@@ -291,23 +292,40 @@ impl<X> ServiceState<X> {
         circuit: Circuit,
         now: Tick,
     ) -> Result<Admission, Refusal> {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if !core.calm().has(Calm::CIRCUITS) {
             return Ok(Admission::Plain);
         }
         let Some(cell) = core.cell(region) else {
             return Ok(Admission::Plain);
         };
-        let group = &self.0.inner.group;
+        let shut = cell.shut_until(circuit);
+        if now.as_nanos() < shut {
+            return Err(Refusal { until: end(shut) });
+        }
+        self.admit_closely(region, circuit, now)
+    }
+
+    #[inline(never)]
+    fn admit_closely(
+        &self,
+        region: RegionId,
+        circuit: Circuit,
+        now: Tick,
+    ) -> Result<Admission, Refusal> {
+        let core = &*self.0.lane.core;
+        let Some(cell) = core.cell(region) else {
+            return Ok(Admission::Plain);
+        };
         let probes = core.breaker.as_ref().map_or(1, |s| s.probes);
-        let look = |of| cell.look(of, probes, group.held(region, of), now.as_nanos());
-        let needed = look(circuit);
+        let needed = cell.look(circuit, probes, now.as_nanos());
         match needed {
             Look::Shut(until) => return Err(Refusal { until: end(until) }),
             Look::Full => return Err(Refusal { until: None }),
             Look::Due | Look::Clear => {}
         }
-        let wishes = circuit == Circuit::Writes && look(Circuit::Reads) == Look::Due;
+        let wishes = circuit == Circuit::Writes
+            && cell.look(Circuit::Reads, probes, now.as_nanos()) == Look::Due;
         if needed == Look::Due || wishes {
             let wished = if wishes {
                 Circuits::from(Circuit::Reads)
@@ -318,8 +336,7 @@ impl<X> ServiceState<X> {
                 change.acquire(core, self.member(), region, circuit.into(), wished)
             })?;
             if !slots.is_empty() {
-                let core = Arc::clone(&self.0.core);
-                return Ok(Admission::Probe(ProbeSlot::new(core, region, word, slots)));
+                return Ok(Admission::Probe(self.slot(region, word, slots)));
             }
         }
         if cell.half(circuit).ramp() {
@@ -328,9 +345,13 @@ impl<X> ServiceState<X> {
         Ok(Admission::Plain)
     }
 
+    fn slot(&self, region: RegionId, word: Word, slots: Circuits) -> ProbeSlot {
+        ProbeSlot::new(Arc::clone(&self.0.lane.core), region, word, slots)
+    }
+
     #[cold]
     fn end_ramp(&self, region: RegionId, circuit: Circuit, now: Tick) {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         let over = match (core.cell(region), &core.breaker) {
             (Some(cell), Some(settings)) => cell.ramp(circuit, settings, now.as_nanos()).is_none(),
             _ => false,
@@ -345,7 +366,7 @@ impl<X> ServiceState<X> {
     /// called once per operation and circuit, after the operation has looked at it: the n-th call
     /// ends the wait for the operation after it. Without that setting it is nothing.
     pub fn note_operation(&self, region: RegionId, circuit: Circuit, now: Tick) {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         let (Some(cell), Some(settings)) = (core.cell(region), core.breaker.as_ref()) else {
             return;
         };
@@ -360,14 +381,23 @@ impl<X> ServiceState<X> {
         }
     }
 
+    /// A send leaves now, if nothing at all is unusual. The shortest way: none means that
+    /// something may be, and that it is to be done the long way, by [`admit`](Self::admit) and
+    /// [`send_started`](Self::send_started).
+    #[inline]
+    pub fn send_if_calm(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
+        self.0.lane.start_if_calm(region, circuit, now)
+    }
+
     /// A send leaves now. None if there is nothing to settle: no such region, or a read of a
     /// service without a breaker.
     #[inline]
     pub fn send_started(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
-        let stripe = &*self.0;
-        stripe
-            .core
-            .start(stripe.index, region, circuit, Flags::NONE, now)
+        let lane = &self.0.lane;
+        match lane.start_if_calm(region, circuit, now) {
+            Some(sent) => Some(sent),
+            None => lane.start(region, circuit, Flags::NONE, now),
+        }
     }
 
     /// A send of an operation leaves now that has given its one failure to these circuits of this
@@ -379,12 +409,11 @@ impl<X> ServiceState<X> {
         given: Circuits,
         now: Tick,
     ) -> Option<Sent> {
-        let stripe = &*self.0;
         let mut flags = Flags::of_given(given);
         if given.contains(circuit) {
             flags = flags.with(Flags::UNTRACKED);
         }
-        stripe.core.start(stripe.index, region, circuit, flags, now)
+        self.0.lane.start(region, circuit, flags, now)
     }
 
     /// A probe leaves now. From here on the [`Sent`] answers for the slot. `given` is as for
@@ -398,8 +427,8 @@ impl<X> ServiceState<X> {
         given: Circuits,
         now: Tick,
     ) -> Option<Sent> {
-        let stripe = &*self.0;
-        if !slot.belongs_to(&stripe.core) {
+        let lane = &self.0.lane;
+        if !slot.belongs_to(&lane.core) {
             return None;
         }
         let region = slot.region();
@@ -407,9 +436,7 @@ impl<X> ServiceState<X> {
         if given.contains(circuit) {
             flags = flags.with(Flags::UNTRACKED);
         }
-        let sent = stripe
-            .core
-            .start(stripe.index, region, circuit, flags, now)?;
+        let sent = lane.start(region, circuit, flags, now)?;
         let (word, _) = slot.take();
         Some(Sent { word, ..sent })
     }
@@ -418,9 +445,9 @@ impl<X> ServiceState<X> {
     /// while. Calls to that region that were dropped are then no sign of an outage (B8).
     #[inline]
     pub fn note_answer(&self, region: RegionId, now: Tick) {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if let (Some(settings), Some(cell)) = (&core.breaker, core.cell(region)) {
-            cell.note_answer(settings.suspect.at(now.as_nanos()));
+            cell.note_answer(settings.suspect, now.as_nanos());
         }
     }
 
@@ -437,35 +464,48 @@ impl<X> ServiceState<X> {
         now: Tick,
         draw: impl FnOnce() -> f64,
     ) -> Circuits {
-        let stripe = &*self.0;
-        match stripe.core.settle(&sent, outcome, now) {
-            None => Circuits::NONE,
-            Some(left) => {
-                let mut draw = Some(draw);
-                let mut drawn = 1.0;
-                let mut draw = || {
-                    if let Some(draw) = draw.take() {
-                        drawn = draw();
-                    }
-                    drawn
-                };
-                let inner = &*stripe.inner;
-                left.settle(
-                    &inner.core,
-                    &inner.group,
-                    inner.member,
-                    sent,
-                    now,
-                    &mut draw,
-                )
-            }
+        if self.0.lane.settle_if_good(&sent, outcome, now) {
+            return Circuits::NONE;
         }
+        self.settle_the_rest(sent, outcome, now, draw)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_the_rest(
+        &self,
+        sent: Sent,
+        outcome: Outcome,
+        now: Tick,
+        draw: impl FnOnce() -> f64,
+    ) -> Circuits {
+        let Some(left) = self.0.lane.settle(&sent, outcome, now) else {
+            return Circuits::NONE;
+        };
+        let mut draw = Some(draw);
+        let mut drawn = 1.0;
+        // Once, also when one outcome opens two circuits.
+        let mut draw = || {
+            if let Some(draw) = draw.take() {
+                drawn = draw();
+            }
+            drawn
+        };
+        let inner = &*self.0.inner;
+        left.settle(
+            &inner.core,
+            &inner.group,
+            inner.member,
+            sent,
+            now,
+            &mut draw,
+        )
     }
 
     /// Writes that are under way, for whoever waits for them to drain (G4).
     #[must_use]
     pub fn writes_in_flight(&self) -> u64 {
-        self.0.core.writes_in_flight()
+        self.0.lane.core.writes_in_flight()
     }
 
     fn member(&self) -> usize {
@@ -486,8 +526,8 @@ impl<X> ServiceState<X> {
     /// [`trial_is_due`](Self::trial_is_due).
     #[inline]
     pub fn check_gate(&self, now: Tick) -> GateCheck {
-        let core = &*self.0.core;
-        if core.calm().is_calm() {
+        let core = &*self.0.lane.core;
+        if core.is_calm() {
             return GateCheck::Pass;
         }
         let until = core.gate_until();
@@ -498,12 +538,13 @@ impl<X> ServiceState<X> {
     }
 
     fn read_only(&self, until: Option<Tick>) -> ReadOnly {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         ReadOnly::new(core.gate_record().1, core.gate_since(), until)
     }
 
+    #[inline(never)]
     fn look_through_gate(&self, now: Tick) -> GateCheck {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if core.gate_record().0 == GateStatus::ReadWrite {
             return GateCheck::Pass;
         }
@@ -528,18 +569,14 @@ impl<X> ServiceState<X> {
         });
         match tried {
             Ok((_, _, slots)) if slots.is_empty() => GateCheck::Pass,
-            Ok((region, word, slots)) => {
-                let core = Arc::clone(&self.0.core);
-                GateCheck::Trial(ProbeSlot::new(core, region, word, slots))
-            }
+            Ok((region, word, slots)) => GateCheck::Trial(self.slot(region, word, slots)),
             Err(refusal) => GateCheck::Refused(self.read_only(refusal.until)),
         }
     }
 
     /// The best that a write finds among the regions that take writes: clear, due, or shut.
     fn look_at_writers(&self, now: Tick) -> Look {
-        let core = &*self.0.core;
-        let group = &self.0.inner.group;
+        let core = &*self.0.lane.core;
         let probes = core.breaker.as_ref().map_or(1, |s| s.probes);
         let mut best = Look::Shut(u64::MAX);
         for region in core.writers() {
@@ -548,8 +585,7 @@ impl<X> ServiceState<X> {
             };
             let mut found = Look::Clear;
             for circuit in Circuit::BOTH {
-                let held = group.held(region, circuit);
-                found = match (found, cell.look(circuit, probes, held, now.as_nanos())) {
+                found = match (found, cell.look(circuit, probes, now.as_nanos())) {
                     (Look::Shut(a), Look::Shut(b)) => Look::Shut(a.max(b)),
                     (Look::Shut(a), _) | (_, Look::Shut(a)) => Look::Shut(a),
                     (Look::Full, _) | (_, Look::Full) => Look::Shut(u64::MAX),
@@ -570,8 +606,8 @@ impl<X> ServiceState<X> {
     /// once when it is, so that a harmless one that came at the same moment goes first (B4).
     #[must_use]
     pub fn trial_is_due(&self, now: Tick) -> bool {
-        let core = &*self.0.core;
-        !core.calm().is_calm()
+        let core = &*self.0.lane.core;
+        !core.is_calm()
             && core.gate_mode == GateMode::WhileOpen
             && now.as_nanos() >= core.gate_until()
             && core.gate_record().0 != GateStatus::ReadWrite
@@ -585,14 +621,14 @@ impl<X> ServiceState<X> {
     /// counts.
     pub fn rest(&self, region: RegionId, until: Tick, now: Tick) {
         if until > now {
-            self.update(now, |change| change.rest(&self.0.core, region, until));
+            self.update(now, |change| change.rest(&self.0.lane.core, region, until));
         }
     }
 
     /// Until when a region rests, if it does.
     #[must_use]
     pub fn resting(&self, region: RegionId, now: Tick) -> Option<Tick> {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if !core.calm().has(Calm::RESTING) {
             return None;
         }
@@ -608,14 +644,14 @@ impl<X> ServiceState<X> {
     /// which one event tells. A region that is set aside already stays so no longer for it.
     pub fn set_aside(&self, region: RegionId, now: Tick) {
         self.update(now, |change| {
-            change.set_aside(&self.0.core, self.member(), region, now + ASIDE_FOR);
+            change.set_aside(&self.0.lane.core, self.member(), region, now + ASIDE_FOR);
         });
     }
 
     /// Whether a region is set aside. The first to find that it no longer is tells so.
     #[must_use]
     pub fn is_set_aside(&self, region: RegionId, now: Tick) -> bool {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         if !core.calm().has(Calm::RESTING) {
             return false;
         }
@@ -633,7 +669,7 @@ impl<X> ServiceState<X> {
     fn end_rests(&self, region: RegionId, until: u64, now: Tick) {
         if until != 0 {
             self.update(now, |change| {
-                change.end_rests(&self.0.core, self.member(), region);
+                change.end_rests(&self.0.lane.core, self.member(), region);
             });
         }
     }

@@ -40,12 +40,12 @@ impl<X> ServiceState<X> {
     /// What a circuit looks like now; none for a region that there is not.
     #[must_use]
     pub fn circuit(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<CircuitState> {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         let cell = core.cell(region)?;
         let half = cell.half(circuit);
         let phase = CircuitPhase::from(half.effective());
         let forced = half.manual() != Manual::None;
-        let held = self.0.inner.group.held(region, circuit);
+        let held = cell.shut_until(circuit);
         let until = core.until(region, circuit).as_nanos();
         Some(CircuitState {
             phase,
@@ -86,7 +86,7 @@ impl<X> ServiceState<X> {
 
     fn set_manual(&self, region: RegionId, manual: Manual, now: Tick) {
         self.update(now, |change| {
-            change.set_manual(&self.0.core, self.member(), region, manual);
+            change.set_manual(&self.0.lane.core, self.member(), region, manual);
         });
     }
 
@@ -94,16 +94,16 @@ impl<X> ServiceState<X> {
     /// stays forced.
     pub fn reset(&self, region: RegionId, now: Tick) {
         self.update(now, |change| {
-            change.reset(&self.0.core, self.member(), region);
+            change.reset(&self.0.lane.core, self.member(), region);
         });
     }
 
     /// A monitor had a good answer: waits of this region that are not over are (B11). The next
     /// operation finds its circuits half open.
     pub fn monitor_succeeded(&self, region: RegionId, now: Tick) {
-        if self.0.core.calm().has(Calm::CIRCUITS) {
+        if self.0.lane.core.calm().has(Calm::CIRCUITS) {
             self.update(now, |change| {
-                change.end_wait(&self.0.core, self.member(), region);
+                change.end_wait(&self.0.lane.core, self.member(), region);
             });
         }
     }
@@ -146,14 +146,14 @@ impl<X> ServiceState<X> {
     /// Whether the service is in maintenance.
     #[must_use]
     pub fn in_maintenance(&self) -> bool {
-        self.0.core.calm().has(Calm::MAINTENANCE)
+        self.0.lane.core.calm().has(Calm::MAINTENANCE)
     }
 
     /// The gate, to be shown to people (G6). A wait that is over makes it a trial, although only
     /// the next write, or another operation, will say so in an event.
     #[must_use]
     pub fn gate(&self, now: Tick) -> GateState {
-        let core = &*self.0.core;
+        let core = &*self.0.lane.core;
         let (mut status, why) = core.gate_record();
         let since = core.gate_since();
         let until = core.gate_until();
@@ -178,7 +178,7 @@ impl<X> ServiceState<X> {
     /// to watch it. In maintenance it also counts that the last write has drained.
     #[must_use]
     pub fn gate_changes(&self) -> u64 {
-        self.0.core.changes()
+        self.0.lane.core.changes()
     }
 }
 

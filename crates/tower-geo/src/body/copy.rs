@@ -13,7 +13,6 @@ use super::replay::ReplayBody;
 /// | [`EmptyBodies`] (default) | `Body + Default` | the same | nothing; a body that is not empty is sent once |
 /// | [`CloneBodies`] | `Clone` | the same | a clone |
 /// | [`Buffering`] | any `Body` | [`ReplayBody`] | an allocation, and the bytes up to a cap |
-/// | [`OneSend`] | anything | the same | nothing; every body is sent once |
 pub trait BodyPolicy<B>: Clone {
     /// What the service below gets.
     type Body;
@@ -84,27 +83,6 @@ impl<B: Clone> BodyPolicy<B> for CloneBodies {
 
     fn is_whole(&self, _kept: &B) -> bool {
         true
-    }
-}
-
-/// Sends no body twice, not even an empty one. For a redirect that another layer drives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OneSend;
-
-impl<B> BodyPolicy<B> for OneSend {
-    type Body = B;
-
-    fn prepare(&self, body: B) -> B {
-        body
-    }
-
-    fn keep(&self, _body: &B) -> Option<B> {
-        None
-    }
-
-    fn is_whole(&self, _kept: &B) -> bool {
-        false
     }
 }
 

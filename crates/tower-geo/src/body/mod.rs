@@ -5,7 +5,7 @@ mod copy;
 mod replay;
 mod settle;
 
-pub use copy::{BodyPolicy, Buffering, CloneBodies, EmptyBodies, OneSend, Upload};
+pub use copy::{BodyPolicy, Buffering, CloneBodies, EmptyBodies, Upload};
 pub use replay::{BodyGone, ReplayBody};
 pub use settle::SettleBody;
 pub(crate) use settle::Settling;

@@ -42,6 +42,7 @@ pub(crate) struct Settling {
 
 impl<B: Body> SettleBody<B> {
     /// A body whose send is settled already, or about which there is nothing to settle.
+    #[inline]
     pub(crate) const fn settled(inner: B) -> Self {
         Self {
             inner,
@@ -50,6 +51,7 @@ impl<B: Body> SettleBody<B> {
         }
     }
 
+    #[inline]
     pub(crate) fn new(inner: B, mut settling: Settling) -> Self {
         if inner.is_end_stream() {
             settling.settle();

@@ -58,6 +58,7 @@ pin_project! {
 }
 
 impl<F> ResponseFuture<F> {
+    #[inline]
     pub(super) fn sending(future: F, watch: Option<Watch>) -> Self {
         let state = match watch {
             None => State::Passing { future },
@@ -97,6 +98,7 @@ where
 {
     type Output = Result<Response<SettleBody<RB>>, Error>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         match this.state.as_mut().project() {
@@ -152,6 +154,7 @@ where
 }
 
 impl Watch {
+    #[inline]
     fn now(&self, pended: bool) -> Tick {
         if pended {
             self.pending.state().tick(runtime::now())
@@ -160,6 +163,7 @@ impl Watch {
         }
     }
 
+    #[inline]
     fn answered<RB: http_body::Body>(
         &mut self,
         response: Response<RB>,

@@ -13,6 +13,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    #[inline]
     pub(crate) const fn new(state: State, sent: Option<Sent>) -> Self {
         Self { state, sent }
     }
@@ -26,6 +27,7 @@ impl Pending {
     }
 
     /// The same for whoever knows the time.
+    #[inline]
     pub(crate) fn settle_at(&mut self, verdict: Verdict, now: Tick) {
         if let Some(sent) = self.sent.take() {
             let outcome = outcome_of(verdict);
@@ -51,6 +53,7 @@ impl Pending {
 }
 
 impl Drop for Pending {
+    #[inline]
     fn drop(&mut self) {
         let Some(sent) = self.sent.take() else {
             return;
@@ -65,6 +68,7 @@ impl Drop for Pending {
     }
 }
 
+#[inline]
 fn settle(state: &State, sent: Sent, outcome: Outcome, now: Tick) {
     // Which circuits took it as a failure is seen again from the trail, by whoever sends on.
     let _ = state.send_settled(sent, outcome, now, || (state.extra().random)());

@@ -42,6 +42,7 @@ impl<S> CircuitBreaker<S> {
     }
 
     /// What the outcome of this request is to be held against, or why it is not sent.
+    #[inline]
     fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
         let state = &self.state;
         if let Some(above) = scope::misplaced_above(service_id(state), Rank::Breaker) {
@@ -95,7 +96,7 @@ impl<S> CircuitBreaker<S> {
 
 impl<S, B, RB> Service<Request<B>> for CircuitBreaker<S>
 where
-    S: Service<Request<B>, Response = Response<RB>>,
+    S: Service<Request<B>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     RB: http_body::Body,
 {
@@ -103,19 +104,26 @@ where
     type Error = Error;
     type Future = ResponseFuture<S::Future>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner
             .poll_ready(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.admit(&mut request) {
             Ok(watch) => {
                 let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
                 ResponseFuture::sending(self.inner.call(request), watch)
             }
-            Err(error) => ResponseFuture::refused(error),
+            Err(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                self.inner = self.inner.clone();
+                ResponseFuture::refused(error)
+            }
         }
     }
 }

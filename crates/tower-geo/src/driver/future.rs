@@ -97,6 +97,7 @@ where
     P: BodyPolicy<B>,
 {
     /// The healthy path: the request is sent as it is, now.
+    #[inline]
     pub(crate) fn home(
         mut setting: Setting<S, P>,
         operation: Operation,
@@ -118,6 +119,7 @@ where
     }
 
     /// Something is unusual: the operation decides before the first send.
+    #[inline]
     pub(crate) fn decide(
         setting: Setting<S, P>,
         operation: Operation,
@@ -127,6 +129,7 @@ where
         Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
     }
 
+    #[inline]
     fn new(
         setting: Setting<S, P>,
         operation: Operation,
@@ -176,12 +179,13 @@ where
 
 impl<S, P, B, RB> Future for Drive<S, P, B>
 where
-    S: Service<Request<P::Body>, Response = Response<RB>>,
+    S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     P: BodyPolicy<B>,
 {
     type Output = Result<Response<RB>, Error>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let driver = this.driver;
@@ -213,6 +217,7 @@ where
                 PhaseProj::Deciding => match driver.decide::<B>() {
                     Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
                     Step::Wait(until) => {
+                        driver.forget_readiness();
                         let until = driver.state.instant(until).into();
                         arm(this.timer.as_mut(), until);
                         this.phase.set(Phase::Waiting);
@@ -271,6 +276,16 @@ fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     match timer.as_mut().as_pin_mut() {
         Some(timer) => timer.reset(until),
         None => timer.set(Some(tokio::time::sleep_until(until))),
+    }
+}
+
+impl<S: Clone, P, R, PB> Driver<S, P, R, PB> {
+    /// A permit of the service below is for those who send now, not for one who waits. A clone
+    /// has none.
+    fn forget_readiness(&mut self) {
+        if std::mem::take(&mut self.is_ready) {
+            self.service = self.service.clone();
+        }
     }
 }
 
@@ -467,7 +482,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.operation.not_sent(&context);
         let finish = self.operation.finish_unready(&context);
         if let Some(error) = error {
-            self.kept.get_or_insert_default().error = Some(error);
+            let cause = Error::from_inner(error).into_cause();
+            self.kept.get_or_insert_default().error = Some(cause);
         }
         self.finish(finish)
     }

@@ -20,6 +20,7 @@ use crate::body::BodyPolicy;
 use crate::runtime::State;
 
 /// One copy of a request that may have to be sent again, if its body allows.
+#[inline]
 pub(crate) fn copy_request<P, B>(policy: &P, request: &Request<P::Body>) -> Option<Request<P::Body>>
 where
     P: BodyPolicy<B>,

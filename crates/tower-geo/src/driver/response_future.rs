@@ -46,18 +46,21 @@ where
     S: Service<Request<P::Body>>,
     P: BodyPolicy<B>,
 {
+    #[inline]
     pub(crate) const fn passing(future: S::Future) -> Self {
         Self {
             kind: Kind::Passing { future },
         }
     }
 
+    #[inline]
     pub(crate) const fn driving(drive: Drive<S, P, B>) -> Self {
         Self {
             kind: Kind::Driving { drive },
         }
     }
 
+    #[inline]
     pub(crate) const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
@@ -81,12 +84,13 @@ where
 
 impl<S, P, B, RB> Future for ResponseFuture<S, P, B>
 where
-    S: Service<Request<P::Body>, Response = Response<RB>>,
+    S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     P: BodyPolicy<B>,
 {
     type Output = Result<Response<RB>, Error>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().kind.project() {
             KindProj::Driving { drive } => drive.poll(cx),

@@ -3,6 +3,7 @@
 use http::{Method, Request};
 use tower_geo_policy::budget;
 use tower_geo_policy::operation::{Operation, Reach, RequestOptions};
+use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
 use crate::body::BodyPolicy;
@@ -26,6 +27,7 @@ pub(crate) enum Start {
 
 
 /// Looks at a request for the layer of that rank.
+#[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
     if let Some(above) = scope::misplaced_above(service_id(state), rank) {
         return Start::Refuse(scope::misplaced(state, rank, above));
@@ -47,7 +49,13 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_neutral() {
         return Start::Pass;
     }
-    let mut operation = Operation::new(intent, home, reach, state.mode());
+    // G4: maintenance overrides the mode of the service.
+    let mode = if state.in_maintenance() {
+        LocationMode::SecondaryOnly
+    } else {
+        state.mode()
+    };
+    let mut operation = Operation::new(intent, home, reach, mode);
     if !request.extensions().is_empty() {
         if let Some(options) = request.extensions().get::<RequestOptions>() {
             if let Err(misfit) = operation.set_options(options, regions) {
@@ -94,6 +102,7 @@ fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation
 pub(super) const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
 
 /// The copy that is kept of a request whose first send goes out as it is.
+#[inline]
 pub(super) fn keep_for_later<P, B>(
     state: &State,
     reach: Reach,

@@ -1,7 +1,7 @@
 use tower_layer::Layer;
 
-use super::GeoRedirect;
-use crate::body::{Buffering, CloneBodies, EmptyBodies, OneSend};
+use super::{FollowRedirectLayer, GeoRedirect};
+use crate::body::{Buffering, CloneBodies, EmptyBodies};
 use crate::service_handle::GeoService;
 
 /// Applies [`GeoRedirect`] to a client. See the [module](super).
@@ -39,11 +39,11 @@ impl<P> GeoRedirectLayer<P> {
         self.body_policy(Buffering::up_to(cap))
     }
 
-    /// Sends no body by itself: for use below a [`RetryLayer`](crate::RetryLayer), with any type
-    /// of body.
+    /// Only carries out what a [`RetryLayer`](crate::RetryLayer) above decides: for any type of
+    /// body, and the cheapest. Without a retry above it does nothing.
     #[must_use]
-    pub fn below_retry(self) -> GeoRedirectLayer<OneSend> {
-        self.body_policy(OneSend::default())
+    pub fn below_retry(self) -> FollowRedirectLayer {
+        FollowRedirectLayer::new(self.service)
     }
 
     /// Sends bodies again by this policy.

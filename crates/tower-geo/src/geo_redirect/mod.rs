@@ -31,9 +31,11 @@
 //!
 //! As for [`retry`](crate::retry).
 
+mod follow;
 mod layer;
 mod service;
 
 pub use crate::driver::ResponseFuture;
+pub use follow::{FollowFuture, FollowRedirect, FollowRedirectLayer};
 pub use layer::GeoRedirectLayer;
 pub use service::GeoRedirect;

@@ -5,11 +5,11 @@ use tower_geo_policy::operation::Reach;
 use tower_service::Service;
 
 use super::ResponseFuture;
+use super::follow::carry_out;
 use crate::body::BodyPolicy;
 use crate::driver::{Drive, Setting, Start, start};
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
-use crate::redirect::redirect;
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
 
@@ -58,11 +58,7 @@ impl<S, P> GeoRedirect<S, P> {
         if !handoff.is_from_driver() {
             return None;
         }
-        let Some(destination) = handoff.destination() else {
-            return Some(Ok(()));
-        };
-        handoff.set_carried_out();
-        Some(redirect(&self.state, destination, request))
+        Some(carry_out(&self.state, request))
     }
 }
 
@@ -99,7 +95,12 @@ where
                 let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
                 return ResponseFuture::passing(self.inner.call(request));
             }
-            Start::Refuse(error) => return ResponseFuture::refused(error),
+            Start::Refuse(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                self.inner = self.inner.clone();
+                return ResponseFuture::refused(error);
+            }
             Start::Drive { operation, home } => (operation, home),
         };
         // The readied service is moved into the call and a clone is left, which is not ready.

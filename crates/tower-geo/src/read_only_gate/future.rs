@@ -41,6 +41,7 @@ impl<S, R> ResponseFuture<S, R>
 where
     S: Service<R>,
 {
+    #[inline]
     pub(super) const fn passing(future: S::Future, service: usize) -> Self {
         Self {
             kind: Kind::Passing { future },

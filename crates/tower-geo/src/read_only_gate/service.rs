@@ -27,14 +27,25 @@ pub struct FailFast;
 #[non_exhaustive]
 pub struct AnswerUnavailable;
 
+/// What is known of the readiness of the service below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    /// It was not asked since the last call.
+    Unasked,
+    /// It said *not yet*, and may keep a place in a queue for us.
+    Pending,
+    /// It is ready for one call, and may keep a permit for us.
+    Ready,
+}
+
 /// Refuses writes while they cannot succeed. See the [module](super).
 #[derive(Debug)]
 pub struct ReadOnlyGate<S, M = FailFast> {
     inner: S,
     state: State,
     manner: M,
-    /// Whether the last `poll_ready` of the service below said yes. A clone is not ready.
-    inner_is_ready: bool,
+    /// What the service below said to the last `poll_ready`. A clone has not asked.
+    readiness: Readiness,
 }
 
 impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
@@ -43,7 +54,7 @@ impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
             inner: self.inner.clone(),
             state: self.state.clone(),
             manner: self.manner.clone(),
-            inner_is_ready: false,
+            readiness: Readiness::Unasked,
         }
     }
 }
@@ -54,7 +65,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             inner,
             state,
             manner,
-            inner_is_ready: false,
+            readiness: Readiness::Unasked,
         }
     }
 
@@ -74,6 +85,7 @@ impl<S, M> ReadOnlyGate<S, M> {
     }
 
     /// Ready at once while read-only, so that refusals need nothing from below (G2).
+    #[inline]
     fn poll_inner<B, E>(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>>
     where
         S: Service<Request<B>, Error = E>,
@@ -83,11 +95,12 @@ impl<S, M> ReadOnlyGate<S, M> {
         }
         match self.inner.poll_ready(cx) {
             Poll::Ready(Ok(())) => {
-                self.inner_is_ready = true;
+                self.readiness = Readiness::Ready;
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
+                self.readiness = Readiness::Pending;
                 // Turning read-only wakes this caller, who is then refused.
                 self.state.extra().gate_followers.waiting.register(cx.waker());
                 if !self.state.is_calm() && self.is_read_only() {
@@ -137,6 +150,24 @@ impl<S, M> ReadOnlyGate<S, M> {
     }
 }
 
+impl<S: Clone, M> ReadOnlyGate<S, M> {
+    /// A call uses readiness up, also one that is refused: a gate that is kept must not keep a
+    /// permit, or a place in the queue for one, from others. A clone has neither.
+    fn give_readiness_back(&mut self) {
+        if self.readiness != Readiness::Unasked {
+            self.inner = self.inner.clone();
+            self.readiness = Readiness::Unasked;
+        }
+    }
+
+    /// The service below with its place in the queue; a clone is left.
+    fn take_inner(&mut self) -> S {
+        let clone = self.inner.clone();
+        self.readiness = Readiness::Unasked;
+        std::mem::replace(&mut self.inner, clone)
+    }
+}
+
 impl<S, B, RB> Service<Request<B>> for ReadOnlyGate<S, FailFast>
 where
     S: Service<Request<B>, Response = Response<RB>> + Clone,
@@ -151,6 +182,7 @@ where
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let state = &self.state;
         if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
@@ -159,14 +191,17 @@ where
         if !state.is_calm() {
             let is_ours = state.regions().region_of(request.uri()).is_some();
             if let Err((refused, now)) = self.check(&mut request, is_ours) {
-                return ResponseFuture::refused(refusal::error(state, &refused, now));
+                let error = refusal::error(state, &refused, now);
+                self.give_readiness_back();
+                return ResponseFuture::refused(error);
             }
         }
-        if !self.inner_is_ready {
+        if self.readiness != Readiness::Ready {
             // Read-only at `poll_ready`: a read takes the readiness of the service below now.
-            return ResponseFuture::readying(self.inner.clone(), request, service_id(&self.state));
+            let service = service_id(&self.state);
+            return ResponseFuture::readying(self.take_inner(), request, service);
         }
-        self.inner_is_ready = false;
+        self.readiness = Readiness::Unasked;
         let _scope = scope::enter(service_id(&self.state), Rank::Gate);
         ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
     }
@@ -189,14 +224,15 @@ where
         // The request is of another service than the one whose state is asked; the layers of a
         // client in the handler below begin anew, so no scope is entered.
         if let Err((refused, now)) = self.check(&mut request, true) {
+            self.give_readiness_back();
             return ServerFuture::refused(refusal::response(&self.state, &refused, now));
         }
         // A slot belongs to a send to the service, which is the handler's to make.
         request.extensions_mut().remove::<Handoff>();
-        if !self.inner_is_ready {
-            return ServerFuture::readying(self.inner.clone(), request);
+        if self.readiness != Readiness::Ready {
+            return ServerFuture::readying(self.take_inner(), request);
         }
-        self.inner_is_ready = false;
+        self.readiness = Readiness::Unasked;
         ServerFuture::passing(self.inner.call(request))
     }
 }

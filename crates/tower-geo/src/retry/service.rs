@@ -54,12 +54,14 @@ where
     type Error = Error;
     type Future = ResponseFuture<S, P, B>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner
             .poll_ready(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
+    #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let reach = if self.state.extra().has_redirect() {
             Reach::Everywhere
@@ -73,7 +75,12 @@ where
                 let _scope = scope::enter(service_id(&self.state), Rank::Retry);
                 return ResponseFuture::passing(self.inner.call(request));
             }
-            Start::Refuse(error) => return ResponseFuture::refused(error),
+            Start::Refuse(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                self.inner = self.inner.clone();
+                return ResponseFuture::refused(error);
+            }
             Start::Drive { operation, home } => (operation, home),
         };
         // The readied service is moved into the call and a clone is left, which is not ready.

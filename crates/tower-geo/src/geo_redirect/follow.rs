@@ -1,0 +1,171 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::error::{BoxError, Error};
+use crate::handoff::Handoff;
+use crate::redirect::redirect;
+use crate::runtime::{State, service_id};
+use crate::scope::{self, Rank};
+use crate::service_handle::GeoService;
+
+/// Applies [`FollowRedirect`] to a client: see
+/// [`GeoRedirectLayer::below_retry`](super::GeoRedirectLayer::below_retry).
+#[derive(Clone, Debug)]
+pub struct FollowRedirectLayer {
+    service: GeoService,
+}
+
+impl FollowRedirectLayer {
+    pub(super) const fn new(service: GeoService) -> Self {
+        Self { service }
+    }
+}
+
+impl<S> Layer<S> for FollowRedirectLayer {
+    type Service = FollowRedirect<S>;
+
+    #[inline]
+    fn layer(&self, inner: S) -> Self::Service {
+        FollowRedirect {
+            inner,
+            state: self.service.state(),
+        }
+    }
+}
+
+/// Carries out where a [`Retry`](crate::retry::Retry) above directs each send, and decides nothing.
+///
+/// It works for any type of body, and costs a look at the request's extensions.
+#[derive(Clone, Debug)]
+pub struct FollowRedirect<S> {
+    inner: S,
+    state: State,
+}
+
+impl<S> FollowRedirect<S> {
+    /// The service below.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The service below.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The service below.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    #[inline]
+    fn follow<B>(&self, request: &mut Request<B>) -> Result<(), Error> {
+        if let Some(above) = scope::misplaced_above(service_id(&self.state), Rank::Redirect) {
+            return Err(scope::misplaced(&self.state, Rank::Redirect, above));
+        }
+        if request.extensions().is_empty() {
+            return Ok(());
+        }
+        carry_out(&self.state, request)
+    }
+}
+
+/// Directs a request to where the driver above wants it, if that is elsewhere.
+pub(super) fn carry_out<B>(state: &State, request: &mut Request<B>) -> Result<(), Error> {
+    let Some(handoff) = Handoff::of(request.extensions(), state) else {
+        return Ok(());
+    };
+    let Some(destination) = handoff.destination() else {
+        return Ok(());
+    };
+    handoff.set_carried_out();
+    redirect(state, destination, request)
+}
+
+impl<S, B, RB> Service<Request<B>> for FollowRedirect<S>
+where
+    S: Service<Request<B>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Response<RB>;
+    type Error = Error;
+    type Future = FollowFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner
+            .poll_ready(cx)
+            .map_err(|error| Error::from_inner(error.into()))
+    }
+
+    #[inline]
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match self.follow(&mut request) {
+            Ok(()) => {
+                let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
+                FollowFuture {
+                    kind: Kind::Sent {
+                        future: self.inner.call(request),
+                    },
+                }
+            }
+            Err(error) => FollowFuture {
+                kind: Kind::Refused { error: Some(error) },
+            },
+        }
+    }
+}
+
+pin_project! {
+    /// Response future of [`FollowRedirect`].
+    pub struct FollowFuture<F> {
+        #[pin]
+        kind: Kind<F>,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    enum Kind<F> {
+        Sent { #[pin] future: F },
+        // Nothing was sent: the error is handed over at the first poll.
+        Refused { error: Option<Error> },
+    }
+}
+
+impl<F> fmt::Debug for FollowFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Sent { .. } => "FollowFuture(sent)",
+            Kind::Refused { .. } => "FollowFuture(refused)",
+        })
+    }
+}
+
+impl<F, R, E> Future for FollowFuture<F>
+where
+    F: Future<Output = Result<R, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<R, Error>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().kind.project() {
+            KindProj::Sent { future } => Poll::Ready(
+                ready!(future.poll(cx)).map_err(|error| Error::from_inner(error.into())),
+            ),
+            KindProj::Refused { error } => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Pending,
+            },
+        }
+    }
+}

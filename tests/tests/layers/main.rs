@@ -1,0 +1,16 @@
+//! What the layers of tower-geo promise, against their public interface. The judge is a scripted
+//! transport that notes host, method and time of every send.
+//!
+//! One question, one file; each test cites the rule that it guards.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which are to fail loudly"
+)]
+
+mod support;
+
+mod contracts;
+mod gate;
+mod permits;
