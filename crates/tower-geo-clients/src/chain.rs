@@ -59,7 +59,7 @@ impl Meaning {
                 // A layer that only passes errors on (the gate, the breaker, all of them for a
                 // host that is not ours) has sent nothing by itself and decided nothing, and so
                 // has a body that stalls: there is no trail.
-                ErrorKind::Transport if ours.trail().is_empty() => {
+                ErrorKind::Transport if ours.trail().sends().is_empty() => {
                     if ours.is_timeout() {
                         return Self::TimedOut;
                     }
@@ -72,5 +72,16 @@ impl Meaning {
             Fault::TimedOut | Fault::BodyStalled => Self::TimedOut,
             _ => Self::Broken,
         }
+    }
+}
+
+/// The error of a client that says that it could not connect, in a form that the layers know: an
+/// `io::Error` that says so, unless there is one in its chain.
+#[cfg(any(feature = "object-store", feature = "azure-core"))]
+pub(crate) fn never_connected(error: impl StdError + Send + Sync + 'static) -> tower_geo::BoxError {
+    if Meaning::of(&error) == Meaning::NotSent {
+        Box::new(error)
+    } else {
+        Box::new(io::Error::new(io::ErrorKind::ConnectionRefused, error))
     }
 }

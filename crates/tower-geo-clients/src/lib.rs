@@ -7,7 +7,7 @@
 //! | feature | client | layers over the client's own transport | any tower service as transport |
 //! |---|---|---|---|
 //! | `object-store` | `object_store` | `object_store::LayeredConnector` | `object_store::ServiceConnector` |
-//! | `azure-core` | `azure_storage_blob`, `azure_storage_queue` and all others on `azure_core` | `azure_core::LayeredClient` | `azure_core::ServiceClient` |
+//! | `azure-core` | `azure_storage_blob`, `azure_storage_queue` and all others on `azure_core` | `azure_core::transport` | `azure_core::ServiceClient` |
 //! | `reqwest` | reqwest | `reqwest::GeoClient` | `reqwest::ReqwestService` is one |
 //!
 //! hyper's client is a tower service and needs no adapter: `account.blob().layer().layer(client)`.

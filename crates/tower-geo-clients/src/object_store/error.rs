@@ -5,7 +5,7 @@ use std::io;
 
 use ::object_store::client::{HttpError, HttpErrorKind};
 
-use crate::chain::{Meaning, find};
+use crate::chain::{Meaning, find, never_connected};
 
 /// Gives an error of the stack the kind that makes `object_store` do the right thing. The error
 /// stays in the chain of sources.
@@ -33,6 +33,7 @@ fn kind_of(error: &(dyn StdError + 'static)) -> HttpErrorKind {
 /// What the layers are told about an error of `object_store`'s client.
 pub(super) fn from_http_error(error: HttpError) -> Box<dyn StdError + Send + Sync> {
     match error.kind() {
+        HttpErrorKind::Connect => never_connected(error),
         // A time-out of that client's is of a private type. The layers look for an `io::Error`.
         HttpErrorKind::Timeout => Box::new(io::Error::new(io::ErrorKind::TimedOut, error)),
         _ => Box::new(error),
@@ -54,6 +55,7 @@ mod tests {
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData, Other};
 
         assert_eq!(kind(Connect, ConnectionRefused), Connect);
+        assert_eq!(kind(Connect, Other), Connect);
         assert_eq!(kind(Timeout, Other), Timeout);
         assert_eq!(kind(Interrupted, ConnectionReset), Interrupted);
         assert_eq!(kind(Decode, InvalidData), Decode);
