@@ -3,7 +3,7 @@
 //! # The five lines
 //!
 //! ```
-//! use azure_core::http::{ClientOptions, RetryOptions, Transport, new_http_client};
+//! use azure_core::http::{ClientOptions, HttpClientOptions, RetryOptions, new_http_client};
 //! use tower_geo::{Account, LocationMode};
 //! use tower_geo_clients::azure_core::transport;
 //!
@@ -11,8 +11,9 @@
 //! let account = Account::azure_storage("contoso")
 //!     .location_mode(LocationMode::PrimaryThenSecondary)
 //!     .build()?;
+//! let http = new_http_client(Some(HttpClientOptions { automatic_decompression: false }));
 //! let options = ClientOptions {
-//!     transport: Some(transport(&account.blob(), new_http_client(None))),
+//!     transport: Some(transport(&account.blob(), http)),
 //!     retry: RetryOptions::none(),
 //!     ..ClientOptions::default()
 //! };
@@ -25,6 +26,9 @@
 //! force. [`ServiceClient::layered`] does so with layers of your choice, and [`ServiceClient::new`]
 //! makes any tower service the transport (without the feature `reqwest` of `azure_core`, too).
 //! [`SdkService`] is the way back: a transport of the SDK as a tower service.
+//!
+//! The storage clients need a transport that does not decompress, or partitioned downloads break;
+//! without options of yours they build such a one themselves.
 //!
 //! One transport belongs to one service: blobs, queues and tables each get theirs.
 //!

@@ -2,6 +2,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use ::reqwest::{Body, Client, Request, Response};
+use bytes::Bytes;
 use tower_geo::{GeoService, GeoStack};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -62,14 +63,16 @@ impl<S> GeoClient<S> {
     pub async fn execute<B>(&self, request: Request) -> Result<Response, ExecuteError<S::Error>>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone,
-        B: Into<Body>,
+        B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
         let request = http::Request::try_from(request).map_err(ExecuteError::Url)?;
         let response = self.call(request).await.map_err(ExecuteError::Stack)?;
-        Ok(response.into())
+        Ok(response.map(Body::wrap).into())
     }
 
     /// Executes a request, as types of the crate `http`, whose extensions can be set and seen.
+    /// `response.map(reqwest::Body::wrap).into()` makes a response of reqwest of the answer.
     ///
     /// # Errors
     ///
