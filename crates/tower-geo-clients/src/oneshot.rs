@@ -8,7 +8,10 @@ use tower_service::Service;
 
 /// Waits until the service is ready and calls it.
 #[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
-pub(crate) async fn oneshot<S: Service<R>, R>(mut service: S, request: R) -> Result<S::Response, S::Error> {
+pub(crate) async fn oneshot<S: Service<R>, R>(
+    mut service: S,
+    request: R,
+) -> Result<S::Response, S::Error> {
     poll_fn(|cx| service.poll_ready(cx)).await?;
     service.call(request).await
 }

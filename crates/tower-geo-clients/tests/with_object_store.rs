@@ -12,7 +12,8 @@ use object_store::client::{
 };
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig, WriteMultipart,
+    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig,
+    WriteMultipart,
 };
 use support::{Cloud, Count, KEY, PATIENCE, account, pattern, settings};
 use tower::ServiceBuilder;
@@ -59,7 +60,9 @@ fn scripted(account: &Account, script: &Script, retry: RetryConfig) -> (Microsof
 }
 
 fn both(reply: impl Fn() -> Reply) -> Script {
-    Script::new().any_method(PRIMARY, [reply()]).any_method(SECONDARY, [reply()])
+    Script::new()
+        .any_method(PRIMARY, [reply()])
+        .any_method(SECONDARY, [reply()])
 }
 
 fn kind_of(error: &object_store::Error) -> HttpErrorKind {
@@ -79,7 +82,10 @@ async fn refused_write_is_one_call_and_our_error_is_in_the_chain() {
     let (account, script) = (account(), both(|| Reply::status(201)));
     account.blob().operator().read_only();
     let (store, calls) = scripted(&account, &script, RetryConfig::default());
-    let error = store.put(&Path::from("cat"), "meow".into()).await.unwrap_err();
+    let error = store
+        .put(&Path::from("cat"), "meow".into())
+        .await
+        .unwrap_err();
     assert!(geo_error(&error).unwrap().is_read_only(), "{error}");
     assert_eq!(kind_of(&error), HttpErrorKind::Unknown);
     assert_eq!((calls.calls(), script.sends().len()), (1, 0));
@@ -108,7 +114,10 @@ async fn operation_that_the_stack_gave_up_is_one_call() {
         let error = store.get(&Path::from("cat")).await.unwrap_err();
         assert!(geo_error(&error).is_some(), "{error}");
         assert_eq!((calls.take(), script.sends().len()), (1, 3));
-        store.put(&Path::from("cat"), "meow".into()).await.unwrap_err();
+        store
+            .put(&Path::from("cat"), "meow".into())
+            .await
+            .unwrap_err();
         assert_eq!(calls.take(), 1);
     }
 }
@@ -116,23 +125,43 @@ async fn operation_that_the_stack_gave_up_is_one_call() {
 /// T8: what happens if the client's own retries stay on: answers multiply, errors do not.
 #[tokio::test(start_paused = true)]
 async fn answers_are_repeated_by_the_client_unless_switched_off() {
-    for (retry, expected) in [(retries(0), 1), (retries(2), 3), (RetryConfig::default(), 11)] {
-        let account = Account::azure_storage("contoso").breaker(None).build().unwrap();
+    for (retry, expected) in [
+        (retries(0), 1),
+        (retries(2), 3),
+        (RetryConfig::default(), 11),
+    ] {
+        let account = Account::azure_storage("contoso")
+            .breaker(None)
+            .build()
+            .unwrap();
         let script = both(|| Reply::status(503));
         let (store, calls) = scripted(&account, &script, retry);
         store.get(&Path::from("cat")).await.unwrap_err();
         assert_eq!(calls.calls(), expected);
         let sends = script.sends().len();
-        assert!(sends > expected && sends <= expected * 6, "{sends} sends of {expected} calls");
+        assert!(
+            sends > expected && sends <= expected * 6,
+            "{sends} sends of {expected} calls"
+        );
     }
 }
 
 /// V1: bodies are cheap to clone, so a put is sent again, whole.
 #[tokio::test(start_paused = true)]
 async fn put_is_sent_again_with_its_whole_body() {
-    let script = Script::new().any_method(PRIMARY, [Reply::status(503), Reply::reset(), Reply::status(201)]);
+    let script = Script::new().any_method(
+        PRIMARY,
+        [
+            Reply::status(503),
+            Reply::reset(),
+            Reply::status(201).header("etag", "\"1\""),
+        ],
+    );
     let (store, calls) = scripted(&account(), &script, retries(0));
-    let payload: PutPayload = ["one", "two", "three"].into_iter().map(bytes::Bytes::from).collect();
+    let payload: PutPayload = ["one", "two", "three"]
+        .into_iter()
+        .map(bytes::Bytes::from)
+        .collect();
     store.put(&Path::from("cat"), payload).await.unwrap();
     let sends = script.sends();
     assert_eq!((calls.calls(), sends.len()), (1, 3));
@@ -145,22 +174,44 @@ async fn put_is_sent_again_with_its_whole_body() {
 /// I8: the same client fetches tokens; they are not the stack's business.
 #[tokio::test(start_paused = true)]
 async fn requests_for_tokens_pass_untouched() {
-    let script = both(|| Reply::ok("meow").header("etag", "\"1\"").header("last-modified", "Tue, 01 Jul 2025 00:00:00 GMT"))
-        .any_method("login.example.test", [Reply::ok(r#"{"access_token":"abc","expires_in":3600}"#)]);
+    let script = both(|| {
+        Reply::ok("meow")
+            .header("content-length", "4")
+            .header("etag", "\"1\"")
+            .header("last-modified", "Tue, 01 Jul 2025 00:00:00 GMT")
+    })
+    .any_method(
+        "login.example.test",
+        [Reply::ok(r#"{"access_token":"abc","expires_in":3600}"#)],
+    );
     let calls = Count::default();
     let account = account();
     account.blob().operator().read_only();
-    let layers = ServiceBuilder::new().layer(calls.clone()).layer(account.blob().layer().clone_bodies());
+    let layers = ServiceBuilder::new()
+        .layer(calls.clone())
+        .layer(account.blob().layer().clone_bodies());
     let store = MicrosoftAzureBuilder::new()
         .with_account("contoso")
         .with_container_name("photos")
         .with_client_secret_authorization("client", "secret", "tenant")
-        .with_config(object_store::azure::AzureConfigKey::AuthorityHost, "https://login.example.test")
-        .with_http_connector(LayeredConnector::new(ServiceConnector::new(script.service()), layers))
+        .with_config(
+            object_store::azure::AzureConfigKey::AuthorityHost,
+            "https://login.example.test",
+        )
+        .with_http_connector(LayeredConnector::new(
+            ServiceConnector::new(script.service()),
+            layers,
+        ))
         .with_retry(retries(0))
         .build()
         .unwrap();
-    let got = store.get(&Path::from("cat")).await.unwrap().bytes().await.unwrap();
+    let got = store
+        .get(&Path::from("cat"))
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
     assert_eq!(got, "meow");
     assert_eq!(script.hosts(), ["login.example.test", PRIMARY]);
     assert_eq!(script.sends()[1].headers["authorization"], "Bearer abc");
@@ -169,16 +220,34 @@ async fn requests_for_tokens_pass_untouched() {
 /// R9: a body that breaks off is resumed by the client, through the stack.
 #[tokio::test(start_paused = true)]
 async fn body_that_breaks_off_is_resumed_where_it_broke() {
-    let whole = |body: Reply| body.header("etag", "\"1\"").header("last-modified", "Tue, 01 Jul 2025 00:00:00 GMT");
+    let whole = |body: Reply| {
+        body.header("etag", "\"1\"")
+            .header("last-modified", "Tue, 01 Jul 2025 00:00:00 GMT")
+    };
     let script = Script::new().any_method(
         PRIMARY,
         [
-            whole(Reply::ok("0123456789").header("content-length", "10").cut_body_after(4)),
-            whole(Reply::status(206).body("456789").header("content-range", "bytes 4-9/10").header("content-length", "6")),
+            whole(
+                Reply::ok("0123456789")
+                    .header("content-length", "10")
+                    .cut_body_after(4),
+            ),
+            whole(
+                Reply::status(206)
+                    .body("456789")
+                    .header("content-range", "bytes 4-9/10")
+                    .header("content-length", "6"),
+            ),
         ],
     );
     let (store, calls) = scripted(&account(), &script, retries(1));
-    let got = store.get(&Path::from("cat")).await.unwrap().bytes().await.unwrap();
+    let got = store
+        .get(&Path::from("cat"))
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
     assert_eq!(got, "0123456789");
     assert_eq!(calls.calls(), 2);
     assert_eq!(script.sends()[1].headers["range"], "bytes=4-9");
@@ -197,22 +266,45 @@ async fn bodies_are_moved_and_never_copied() {
         let (answer, noted) = (answer.clone(), noted.clone());
         async move {
             let exact = http_body::Body::size_hint(request.body()).exact();
-            let frame = request.into_body().frame().await.unwrap()?.into_data().unwrap();
+            let frame = request
+                .into_body()
+                .frame()
+                .await
+                .unwrap()?
+                .into_data()
+                .unwrap();
             noted.lock().unwrap().push((exact, frame.as_ptr() as usize));
-            Ok::<_, HttpError>(http::Response::builder()
-                .header("etag", "\"1\"")
-                .body(http_body_util::Full::new(answer))
-                .unwrap())
+            Ok::<_, HttpError>(
+                http::Response::builder()
+                    .header("etag", "\"1\"")
+                    .body(http_body_util::Full::new(answer))
+                    .unwrap(),
+            )
         }
     });
-    let stack = ServiceBuilder::new().layer(account().blob().layer().clone_bodies()).service(transport);
-    let client = ServiceConnector::new(stack).connect(&ClientOptions::new()).unwrap();
+    let stack = ServiceBuilder::new()
+        .layer(account().blob().layer().clone_bodies())
+        .service(transport);
+    let client = ServiceConnector::new(stack)
+        .connect(&ClientOptions::new())
+        .unwrap();
     let request = http::Request::put(format!("https://{PRIMARY}/photos/cat"))
         .body(up.clone().into())
         .unwrap();
     let response = client.execute(request).await.unwrap();
-    assert_eq!(http_body::Body::size_hint(response.body()).exact(), Some(2000), "the size is kept");
-    let frame = response.into_body().frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(
+        http_body::Body::size_hint(response.body()).exact(),
+        Some(2000),
+        "the size is kept"
+    );
+    let frame = response
+        .into_body()
+        .frame()
+        .await
+        .unwrap()
+        .unwrap()
+        .into_data()
+        .unwrap();
     assert_eq!(frame.as_ptr(), down.as_ptr());
     assert_eq!(*seen.lock().unwrap(), [(Some(1000), up.as_ptr() as usize)]);
 }
@@ -222,7 +314,8 @@ async fn end_to_end(cloud: &Cloud, store: MicrosoftAzure, calls: &Count, account
     store.put(&cat, "meow".into()).await.unwrap();
     // Uploaded in parts.
     let content = pattern(12 << 20);
-    let mut upload = WriteMultipart::new_with_chunk_size(store.put_multipart(&big).await.unwrap(), 5 << 20);
+    let mut upload =
+        WriteMultipart::new_with_chunk_size(store.put_multipart(&big).await.unwrap(), 5 << 20);
     upload.write(&content);
     upload.finish().await.unwrap();
     assert_eq!(cloud.arrived().1, 0, "R1: writes go to the primary");
@@ -230,25 +323,34 @@ async fn end_to_end(cloud: &Cloud, store: MicrosoftAzure, calls: &Count, account
     for outage in [FrontState::Reset, FrontState::Freeze, FrontState::Refuse] {
         cloud.primary_is(outage).await;
         // R3: reads go to the secondary.
-        assert_eq!(store.get(&cat).await.unwrap().bytes().await.unwrap(), "meow", "{outage:?}");
+        assert_eq!(
+            store.get(&cat).await.unwrap().bytes().await.unwrap(),
+            "meow",
+            "{outage:?}"
+        );
         assert_eq!(store.get_range(&cat, 1..3).await.unwrap(), "eo");
         assert_eq!(store.head(&big).await.unwrap().size, 12 << 20);
+        // G1: by now the circuit is open, and writes are refused at once.
+        calls.take();
+        let started = tokio::time::Instant::now();
+        let error = store.put(&cat, "woof".into()).await.unwrap_err();
+        assert!(
+            geo_error(&error).is_some_and(tower_geo::Error::is_read_only),
+            "{outage:?}: {error}"
+        );
+        assert_eq!(calls.take(), 1);
+        assert!(started.elapsed() < PATIENCE / 2);
         let list: Vec<_> = store.list(None).try_collect().await.unwrap();
         assert_eq!(list.len(), 2);
         let got = store.get(&big).await.unwrap().bytes().await.unwrap();
         assert!(got == content, "all bytes, in order");
 
-        // G1: by now the circuit is open, and writes are refused at once.
-        calls.take();
-        let started = tokio::time::Instant::now();
-        let error = store.put(&cat, "woof".into()).await.unwrap_err();
-        assert!(geo_error(&error).is_some_and(tower_geo::Error::is_read_only), "{outage:?}: {error}");
-        assert_eq!(calls.take(), 1);
-        assert!(started.elapsed() < PATIENCE / 2);
-
-        // B4: once it is back, the next operation that may try it does.
+        // B4: once it is back, an operation that may try it does.
         cloud.primary_is(FrontState::Forward).await;
-        recover(account, async || store.put(&cat, "meow".into()).await.is_ok()).await;
+        recover(account, async || {
+            store.put(&cat, "meow".into()).await.is_ok()
+        })
+        .await;
         store.get(&cat).await.unwrap();
     }
     assert_eq!(cloud.secondary.refused(), 0, "R1");
@@ -261,7 +363,9 @@ async fn recover(account: &Account, write: impl AsyncFn() -> bool) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), back).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), back)
+        .await
+        .unwrap();
 }
 
 fn create_container(cloud: &Cloud) -> impl Future<Output = ()> {
@@ -304,13 +408,25 @@ async fn outage_over_the_connector_of_reqwest_with_the_users_options() {
     };
     use tower_geo_testkit::front::Refuses;
     let (primary, secondary) = (plain(Refuses::Nothing), plain(Refuses::Writes));
-    let endpoint = |front: &tower_geo_testkit::front::Front, name| format!("http://{}/{name}", front.addr());
+    let endpoint =
+        |front: &tower_geo_testkit::front::Front, name| format!("http://{}/{name}", front.addr());
     let mut account = Account::endpoints();
-    for service in [StorageService::Blob, StorageService::Queue, StorageService::Table] {
-        account = account.endpoint_pair(service, endpoint(&primary, "contoso"), endpoint(&secondary, "contoso-secondary"));
+    for service in [
+        StorageService::Blob,
+        StorageService::Queue,
+        StorageService::Table,
+    ] {
+        account = account.endpoint_pair(
+            service,
+            endpoint(&primary, "contoso"),
+            endpoint(&secondary, "contoso-secondary"),
+        );
     }
     // Only the client's own time-out ends a send to a frozen region.
-    let account = settings(account).retry(support::retry().attempt_timeout(None)).build().unwrap();
+    let account = settings(account)
+        .retry(support::retry().attempt_timeout(None))
+        .build()
+        .unwrap();
     let calls = Count::default();
     let layers = ServiceBuilder::new()
         .layer(calls.clone())
@@ -321,12 +437,18 @@ async fn outage_over_the_connector_of_reqwest_with_the_users_options() {
         .with_container_name("photos")
         .with_endpoint(endpoint(&primary, "contoso"))
         .with_client_options(
-            ClientOptions::new().with_allow_http(true).with_timeout(PATIENCE),
+            ClientOptions::new()
+                .with_allow_http(true)
+                .with_timeout(PATIENCE),
         )
         .with_http_connector(LayeredConnector::new(ReqwestConnector::default(), layers))
         .with_retry(retries(1))
         .build()
         .unwrap();
-    let cloud = Cloud { primary, secondary, ..cloud };
+    let cloud = Cloud {
+        primary,
+        secondary,
+        ..cloud
+    };
     end_to_end(&cloud, store, &calls, &account).await;
 }

@@ -29,11 +29,23 @@ fn plain() -> reqwest::ClientBuilder {
 }
 
 async fn local() -> (TwoRegionStore, Account) {
-    let store = TwoRegionStore::builder().path_style("contoso").start().await.unwrap();
+    let store = TwoRegionStore::builder()
+        .path_style("contoso")
+        .start()
+        .await
+        .unwrap();
     store.seed("photos", "cat", "meow");
     let mut account = Account::endpoints();
-    for service in [StorageService::Blob, StorageService::Queue, StorageService::Table] {
-        account = account.endpoint_pair(service, store.endpoint(Side::Primary), store.endpoint(Side::Secondary));
+    for service in [
+        StorageService::Blob,
+        StorageService::Queue,
+        StorageService::Table,
+    ] {
+        account = account.endpoint_pair(
+            service,
+            store.endpoint(Side::Primary),
+            store.endpoint(Side::Secondary),
+        );
     }
     let account = settings(account).build().unwrap();
     (store, account)
@@ -63,7 +75,10 @@ async fn refused_write_sends_nothing() {
         .service(ReqwestService::new(http.clone()));
     let geo = GeoClient::over(stack);
     account.blob().operator().read_only();
-    let error = geo.execute(http.put(cat(&store)).body("woof").build().unwrap()).await.unwrap_err();
+    let error = geo
+        .execute(http.put(cat(&store)).body("woof").build().unwrap())
+        .await
+        .unwrap_err();
     assert!(geo_error(&error).unwrap().is_read_only());
     assert_eq!((calls.calls(), store.requests(Side::Primary)), (1, 0));
 }
@@ -83,7 +98,10 @@ async fn response_has_the_url_and_the_region_that_served() {
 
     store.take_down(Side::Primary).await.unwrap();
     let response = geo.execute(get()).await.unwrap();
-    assert_eq!(response.url().as_str(), format!("{}/photos/cat", store.endpoint(Side::Secondary)));
+    assert_eq!(
+        response.url().as_str(),
+        format!("{}/photos/cat", store.endpoint(Side::Secondary))
+    );
     assert!(Served::of(response.extensions()).unwrap().is_from_copy());
     assert_eq!(response.content_length(), Some(4), "the size is kept");
     assert_eq!(response.text().await.unwrap(), "meow");
@@ -95,12 +113,21 @@ async fn request_is_pinned_by_an_extension() {
     let (store, account) = local().await;
     let http = plain().build().unwrap();
     let geo = GeoClient::new(http.clone(), &account.blob());
-    let mut request: http::Request<Body> = http.get(cat(&store)).build().unwrap().try_into().unwrap();
+    let mut request: http::Request<Body> =
+        http.get(cat(&store)).build().unwrap().try_into().unwrap();
     let pin = tower_geo::RegionRef::Named("secondary".into());
-    request.extensions_mut().insert(RequestOptions::new().pin(pin));
+    request
+        .extensions_mut()
+        .insert(RequestOptions::new().pin(pin));
     let response: Response = geo.call(request).await.unwrap().map(Body::wrap).into();
     assert_eq!(response.status(), 200);
-    assert_eq!((store.requests(Side::Primary), store.requests(Side::Secondary)), (0, 1));
+    assert_eq!(
+        (
+            store.requests(Side::Primary),
+            store.requests(Side::Secondary)
+        ),
+        (0, 1)
+    );
 }
 
 /// V1, T6: bytes are sent again; a stream is not, and the error says so.
@@ -109,12 +136,28 @@ async fn bytes_are_sent_again_and_streams_are_not() {
     let (store, account) = local().await;
     let http = plain().build().unwrap();
     let geo = GeoClient::new(http.clone(), &account.blob());
-    let put = |body: Body| http.put(cat(&store)).header("x-ms-blob-type", "BlockBlob").body(body).build().unwrap();
-    store.set(Side::Primary, RegionState::Status(StatusCode::SERVICE_UNAVAILABLE)).await.unwrap();
+    let put = |body: Body| {
+        http.put(cat(&store))
+            .header("x-ms-blob-type", "BlockBlob")
+            .body(body)
+            .build()
+            .unwrap()
+    };
+    store
+        .set(
+            Side::Primary,
+            RegionState::Status(StatusCode::SERVICE_UNAVAILABLE),
+        )
+        .await
+        .unwrap();
 
     assert_eq!(geo.execute(put("woof".into())).await.unwrap().status(), 503);
     assert_eq!(store.requests_by(Side::Primary, &Method::PUT), 3);
-    account.blob().operator().reset(&tower_geo::RegionRef::Named("primary".into())).unwrap();
+    account
+        .blob()
+        .operator()
+        .reset(&tower_geo::RegionRef::Named("primary".into()))
+        .unwrap();
     store.clear_arrivals();
     let chunks = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("woof"))]);
     let error = ours(geo.execute(put(Body::wrap_stream(chunks))).await);
@@ -127,22 +170,54 @@ async fn bytes_are_sent_again_and_streams_are_not() {
 #[tokio::test]
 async fn answers_are_repeated_by_the_client_unless_switched_off() {
     let (store, account) = local().await;
-    store.set(Side::Primary, RegionState::Status(StatusCode::SERVICE_UNAVAILABLE)).await.unwrap();
-    store.set(Side::Secondary, RegionState::Status(StatusCode::SERVICE_UNAVAILABLE)).await.unwrap();
+    store
+        .set(
+            Side::Primary,
+            RegionState::Status(StatusCode::SERVICE_UNAVAILABLE),
+        )
+        .await
+        .unwrap();
+    store
+        .set(
+            Side::Secondary,
+            RegionState::Status(StatusCode::SERVICE_UNAVAILABLE),
+        )
+        .await
+        .unwrap();
     let policy = || {
-        reqwest::retry::for_host("127.0.0.1").no_budget().max_retries_per_request(2).classify_fn(|answer| {
-            if answer.status() == Some(StatusCode::SERVICE_UNAVAILABLE) { answer.retryable() } else { answer.success() }
-        })
+        reqwest::retry::for_host("127.0.0.1")
+            .no_budget()
+            .max_retries_per_request(2)
+            .classify_fn(|answer| {
+                if answer.status() == Some(StatusCode::SERVICE_UNAVAILABLE) {
+                    answer.retryable()
+                } else {
+                    answer.success()
+                }
+            })
     };
     for (client, expected) in [(plain(), 3), (plain().retry(policy()), 9)] {
         let http = client.build().unwrap();
         for region in ["primary", "secondary"] {
-            account.blob().operator().reset(&tower_geo::RegionRef::Named(region.into())).unwrap();
+            account
+                .blob()
+                .operator()
+                .reset(&tower_geo::RegionRef::Named(region.into()))
+                .unwrap();
         }
         store.clear_arrivals();
         let geo = GeoClient::new(http.clone(), &account.blob());
-        assert_eq!(geo.execute(http.get(cat(&store)).build().unwrap()).await.unwrap().status(), 503);
-        assert_eq!(store.requests(Side::Primary) + store.requests(Side::Secondary), expected);
+        assert_eq!(
+            geo.execute(http.get(cat(&store)).build().unwrap())
+                .await
+                .unwrap()
+                .status(),
+            503
+        );
+        assert_eq!(
+            store.requests(Side::Primary) + store.requests(Side::Secondary),
+            expected
+        );
     }
 }
 
@@ -153,10 +228,20 @@ async fn time_out_of_the_request_is_kept() {
     store.set(Side::Primary, RegionState::Freeze).await.unwrap();
     let http = plain().build().unwrap();
     let geo = GeoClient::new(http.clone(), &account.blob());
-    let request = http.get(cat(&store)).timeout(Duration::from_millis(100)).build().unwrap();
+    let request = http
+        .get(cat(&store))
+        .timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     let started = tokio::time::Instant::now();
-    assert_eq!(geo.execute(request).await.unwrap().text().await.unwrap(), "meow");
-    assert!(started.elapsed() < support::PATIENCE, "cut by reqwest, not by the stack");
+    assert_eq!(
+        geo.execute(request).await.unwrap().text().await.unwrap(),
+        "meow"
+    );
+    assert!(
+        started.elapsed() < support::PATIENCE,
+        "cut by reqwest, not by the stack"
+    );
 }
 
 /// Production host names, TLS, a SAS; streams both ways.
@@ -173,7 +258,9 @@ async fn outage_end_to_end() {
     let geo = GeoClient::new(http.clone(), &account.blob());
     let url = |path: &str, query: &str| format!("{}/{path}?{query}{}", cloud.url(), account_sas());
     let put = |path: &str, query: &str, body: Body| {
-        let request = http.put(url(path, query)).header("x-ms-blob-type", "BlockBlob");
+        let request = http
+            .put(url(path, query))
+            .header("x-ms-blob-type", "BlockBlob");
         request.body(body).build().unwrap()
     };
     let get = |path: &str, query: &str| http.get(url(path, query)).build().unwrap();
@@ -189,7 +276,9 @@ async fn outage_end_to_end() {
         Ok::<_, std::io::Error>(chunks.slice(at << 20..(at + 1) << 20))
     });
     let mut request = put("photos/big", "", Body::wrap_stream(stream));
-    request.headers_mut().insert("content-length", (3 << 20).into());
+    request
+        .headers_mut()
+        .insert("content-length", (3 << 20).into());
     created(request).await;
     assert!(sent.load(Ordering::Relaxed));
 
@@ -198,32 +287,55 @@ async fn outage_end_to_end() {
         let response = geo.execute(get("photos/my%20cat", "")).await.unwrap();
         assert_eq!(response.text().await.unwrap(), "meow", "{outage:?}");
         let mut range = get("photos/my%20cat", "");
-        range.headers_mut().insert("range", "bytes=1-2".parse().unwrap());
+        range
+            .headers_mut()
+            .insert("range", "bytes=1-2".parse().unwrap());
         let response = geo.execute(range).await.unwrap();
-        assert_eq!((response.status().as_u16(), response.text().await.unwrap().as_str()), (206, "eo"));
+        assert_eq!(
+            (
+                response.status().as_u16(),
+                response.text().await.unwrap().as_str()
+            ),
+            (206, "eo")
+        );
         let head = http.head(url("photos/big", "")).build().unwrap();
-        assert_eq!(geo.execute(head).await.unwrap().headers()["content-length"], "3145728");
-        let list = geo.execute(get("photos", "restype=container&comp=list&")).await.unwrap();
+        assert_eq!(
+            geo.execute(head).await.unwrap().headers()["content-length"],
+            "3145728"
+        );
+        let error = ours(geo.execute(put("photos/my%20cat", "", "woof".into())).await);
+        assert!(error.is_read_only(), "{outage:?}: {error}");
+        let list = geo
+            .execute(get("photos", "restype=container&comp=list&"))
+            .await
+            .unwrap();
         assert!(list.text().await.unwrap().contains("my cat"));
         // A stream down.
-        let mut chunks = geo.execute(get("photos/big", "")).await.unwrap().bytes_stream();
+        let mut chunks = geo
+            .execute(get("photos/big", ""))
+            .await
+            .unwrap()
+            .bytes_stream();
         let mut got = Vec::new();
         while let Some(chunk) = chunks.next().await {
             got.extend_from_slice(&chunk.unwrap());
         }
         assert!(got == content, "all bytes, in order");
 
-        let error = ours(geo.execute(put("photos/my%20cat", "", "woof".into())).await);
-        assert!(error.is_read_only(), "{outage:?}: {error}");
         cloud.primary_is(FrontState::Forward).await;
         let back = async {
-            while geo.execute(put("photos/my%20cat", "", "meow".into())).await.is_err()
+            while geo
+                .execute(put("photos/my%20cat", "", "meow".into()))
+                .await
+                .is_err()
                 || account.blob().gate().status != tower_geo::GateStatus::ReadWrite
             {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), back).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), back)
+            .await
+            .unwrap();
     }
     assert_eq!(cloud.secondary.refused(), 0, "R1");
 }

@@ -2,9 +2,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use ::azure_core::Error;
 use ::azure_core::http::Body as TheirBody;
 use ::azure_core::stream::SeekableStream;
-use ::azure_core::Error;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
@@ -77,7 +77,9 @@ impl fmt::Debug for SdkBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::Bytes(bytes) => write!(f, "SdkBody({} bytes)", bytes.len()),
-            Kind::Stream { left: Some(left), .. } => write!(f, "SdkBody(stream of {left} bytes)"),
+            Kind::Stream {
+                left: Some(left), ..
+            } => write!(f, "SdkBody(stream of {left} bytes)"),
             Kind::Stream { left: None, .. } => f.write_str("SdkBody(stream)"),
         }
     }
@@ -122,7 +124,9 @@ impl Body for SdkBody {
             Kind::Bytes(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Kind::Stream { left: Some(left), .. } => SizeHint::with_exact(*left),
+            Kind::Stream {
+                left: Some(left), ..
+            } => SizeHint::with_exact(*left),
             Kind::Stream { left: None, .. } => SizeHint::default(),
         }
     }
@@ -171,7 +175,10 @@ mod tests {
     fn both_kinds_of_bodies_have_their_size_and_give_all_bytes() {
         let bytes = Bytes::from(vec![5; 200_000]);
         let stream: Box<dyn SeekableStream> = Box::new(BytesStream::new(bytes.clone()));
-        for body in [TheirBody::Bytes(bytes.clone()), TheirBody::SeekableStream(stream)] {
+        for body in [
+            TheirBody::Bytes(bytes.clone()),
+            TheirBody::SeekableStream(stream),
+        ] {
             let body = SdkBody::from(body);
             assert_eq!(body.size_hint().exact(), Some(200_000));
             assert!(!body.is_end_stream());

@@ -82,7 +82,10 @@ impl<S> ServiceClient<S> {
     /// }
     /// ```
     #[must_use]
-    pub fn layered<L: Layer<SdkService, Service = S>>(inner: Arc<dyn HttpClient>, layer: &L) -> Self {
+    pub fn layered<L: Layer<SdkService, Service = S>>(
+        inner: Arc<dyn HttpClient>,
+        layer: &L,
+    ) -> Self {
         Self::new(layer.layer(SdkService::new(inner)))
     }
 }
@@ -102,7 +105,10 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    async fn execute_request(&self, request: &TheirRequest) -> ::azure_core::Result<AsyncRawResponse> {
+    async fn execute_request(
+        &self,
+        request: &TheirRequest,
+    ) -> ::azure_core::Result<AsyncRawResponse> {
         let response = oneshot(self.service.clone(), to_http(request)?)
             .await
             .map_err(|error| to_sdk_error(error.into()))?;

@@ -16,9 +16,13 @@ pub(super) fn to_http(theirs: &TheirRequest) -> Result<Request<SdkBody>, Error> 
     for (name, value) in theirs.headers().iter() {
         request = request.header(name.as_str(), value.as_str());
     }
-    request
-        .body(theirs.body().clone().into())
-        .map_err(|error| Error::with_error(ErrorKind::DataConversion, error, "the request cannot be sent"))
+    request.body(theirs.body().clone().into()).map_err(|error| {
+        Error::with_error(
+            ErrorKind::DataConversion,
+            error,
+            "the request cannot be sent",
+        )
+    })
 }
 
 pub(super) fn from_http(request: Request<SdkBody>) -> Result<TheirRequest, Error> {
@@ -75,5 +79,6 @@ pub(super) fn status_from_http(status: http::StatusCode) -> StatusCode {
 }
 
 pub(super) fn status_to_http(status: StatusCode) -> Result<http::StatusCode, Error> {
-    http::StatusCode::from_u16(*status).map_err(|error| Error::new(ErrorKind::DataConversion, error))
+    http::StatusCode::from_u16(*status)
+        .map_err(|error| Error::new(ErrorKind::DataConversion, error))
 }

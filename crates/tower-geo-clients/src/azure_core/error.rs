@@ -45,7 +45,10 @@ mod tests {
         };
         use ErrorKind::{Connection, DataConversion, Io, Other};
         assert_eq!(kind(Connection, io::ErrorKind::Other), Connection);
-        assert_eq!(kind(Connection, io::ErrorKind::ConnectionRefused), Connection);
+        assert_eq!(
+            kind(Connection, io::ErrorKind::ConnectionRefused),
+            Connection
+        );
         assert_eq!(kind(Io, io::ErrorKind::ConnectionReset), Io);
         assert_eq!(kind(Io, io::ErrorKind::TimedOut), Io);
         assert_eq!(kind(DataConversion, io::ErrorKind::Other), Other);

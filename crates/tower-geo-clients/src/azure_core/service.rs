@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use tower_service::Service;
 
 use super::body::SdkBody;
-use super::error::from_sdk_error;
 use super::convert::{from_http, headers_to_http, status_to_http};
+use super::error::from_sdk_error;
 
 /// A transport of the SDK as a tower service: what
 /// [`ServiceClient::layered`](super::ServiceClient::layered) puts layers over.
@@ -48,7 +48,10 @@ impl Service<Request<SdkBody>> for SdkService {
         let client = Arc::clone(&self.client);
         Box::pin(async move {
             let request = from_http(request)?;
-            let response = client.execute_request(&request).await.map_err(from_sdk_error)?;
+            let response = client
+                .execute_request(&request)
+                .await
+                .map_err(from_sdk_error)?;
             Ok(response_to_http(response)?)
         })
     }

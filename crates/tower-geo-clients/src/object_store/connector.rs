@@ -145,8 +145,7 @@ where
         let response = oneshot(self.0.clone(), request)
             .await
             .map_err(|error| to_http_error(error.into()))?;
-        Ok(response.map(|body| {
-            HttpResponseBody::new(body.map_err(|error| to_http_error(error.into())))
-        }))
+        Ok(response
+            .map(|body| HttpResponseBody::new(body.map_err(|error| to_http_error(error.into())))))
     }
 }

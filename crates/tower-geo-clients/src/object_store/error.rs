@@ -60,7 +60,11 @@ mod tests {
         assert_eq!(kind(Interrupted, ConnectionReset), Interrupted);
         assert_eq!(kind(Decode, InvalidData), Decode);
         assert_eq!(kind(Unknown, Other), Unknown);
-        assert_eq!(kind(Request, ConnectionReset), Interrupted, "it may have been processed");
+        assert_eq!(
+            kind(Request, ConnectionReset),
+            Interrupted,
+            "it may have been processed"
+        );
     }
 
     #[test]
@@ -68,6 +72,9 @@ mod tests {
         let theirs = HttpError::new(HttpErrorKind::Timeout, io::Error::other("slow"));
         let error = to_http_error(from_http_error(theirs));
         let source = error.source().unwrap();
-        assert_eq!(find::<HttpError>(source).unwrap().kind(), HttpErrorKind::Timeout);
+        assert_eq!(
+            find::<HttpError>(source).unwrap().kind(),
+            HttpErrorKind::Timeout
+        );
     }
 }

@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn empty_bodies_are_kept() {
         let body = ReqwestBodies.prepare(Body::from(""));
-        assert_eq!(ReqwestBodies.keep(&body).unwrap().as_bytes().unwrap().len(), 0);
+        assert_eq!(
+            ReqwestBodies.keep(&body).unwrap().as_bytes().unwrap().len(),
+            0
+        );
     }
 
     /// T6: a stream is sent once.

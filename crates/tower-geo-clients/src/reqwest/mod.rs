@@ -87,6 +87,6 @@ mod body;
 mod client;
 mod service;
 
-pub use body::{ReqwestBodies, RequestBody};
+pub use body::{RequestBody, ReqwestBodies};
 pub use client::{ExecuteError, GeoClient, GeoReqwest};
 pub use service::{ReqwestService, SendFuture};

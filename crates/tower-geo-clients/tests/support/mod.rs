@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use http::Request;
 use http_body::Body;
-use tower_geo::{Account, AccountBuilder, BackoffMode, BreakerSettings, Jitter, LocationMode, RetrySettings, StorageService};
+use tower_geo::{
+    Account, AccountBuilder, BackoffMode, BreakerSettings, Jitter, LocationMode, RetrySettings,
+    StorageService,
+};
 use tower_geo_testkit::azurite::{Azurite, AzuriteOptions};
 use tower_geo_testkit::client::{ClientBuilder, Names, TestClient};
 use tower_geo_testkit::front::{Front, FrontState, Refuses};
@@ -130,7 +133,8 @@ pub(crate) fn settings(builder: AccountBuilder) -> AccountBuilder {
             BreakerSettings::new()
                 .streak(3)
                 .rate(None)
-                .open_for(Duration::from_millis(300))
+                .open_for(Duration::from_secs(2))
+                .max_open_for(Duration::from_secs(2))
                 .ramp([1.0]),
         )
 }
@@ -197,12 +201,21 @@ pub(crate) fn account_sas() -> String {
     use base64::engine::general_purpose::STANDARD;
     use hmac::{Hmac, KeyInit, Mac};
 
-    let (permissions, services, types, expiry, version) =
-        ("rwdlacup", "bq", "sco", "2099-01-01T00:00:00Z", "2018-11-09");
-    let text = format!("{ACCOUNT}\n{permissions}\n{services}\n{types}\n\n{expiry}\n\n\n{version}\n");
+    let (permissions, services, types, expiry, version) = (
+        "rwdlacup",
+        "bq",
+        "sco",
+        "2099-01-01T00:00:00Z",
+        "2018-11-09",
+    );
+    let text =
+        format!("{ACCOUNT}\n{permissions}\n{services}\n{types}\n\n{expiry}\n\n\n{version}\n");
     let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&STANDARD.decode(KEY).unwrap()).unwrap();
     mac.update(text.as_bytes());
     let signature = STANDARD.encode(mac.finalize().into_bytes());
-    let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+    let signature = signature
+        .replace('+', "%2B")
+        .replace('/', "%2F")
+        .replace('=', "%3D");
     format!("sv={version}&ss={services}&srt={types}&sp={permissions}&se={expiry}&sig={signature}")
 }
