@@ -10,7 +10,11 @@
 //! | `azure-core` | `azure_storage_blob`, `azure_storage_queue` and all others on `azure_core` | `azure_core::transport` | `azure_core::ServiceClient` |
 //! | `reqwest` | reqwest | `reqwest::GeoClient` | `reqwest::ReqwestService` is one |
 //!
-//! hyper's client is a tower service and needs no adapter: `account.blob().layer().layer(client)`.
+//! hyper's client (that of hyper-util) is a tower service and needs no adapter:
+//! `account.blob().layer().layer(client)`. Its own retry is one: a request that a kept connection
+//! turns out not to have taken is sent again on a new one, unseen by the stack. The switch is
+//! `retry_canceled_requests(false)`. Let connections not outlive a failover (`pool_idle_timeout`),
+//! and set a connect time-out on the connector, which has none by default.
 //!
 //! # Order
 //!
@@ -52,6 +56,7 @@
 //! sends, and the other way round. Sizes, trailers and streaming are kept.
 
 mod chain;
+#[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
 mod oneshot;
 
 #[cfg(feature = "azure-core")]

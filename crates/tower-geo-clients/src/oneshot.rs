@@ -1,13 +1,10 @@
 //! One call of a clone of a service.
 
-#[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
 use std::future::poll_fn;
 
-#[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
 use tower_service::Service;
 
 /// Waits until the service is ready and calls it.
-#[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
 pub(crate) async fn oneshot<S: Service<R>, R>(
     mut service: S,
     request: R,

@@ -1,5 +1,7 @@
 //! reqwest's client under the stack, with reqwest's builders and responses above it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 mod support;
 
 use std::sync::Arc;

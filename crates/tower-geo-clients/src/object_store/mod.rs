@@ -3,20 +3,21 @@
 //! # The five lines
 //!
 //! ```
-//! # #[cfg(any())] // `ReqwestConnector` needs a feature of `object_store` that is yours to choose.
-//! # {
 //! use object_store::{RetryConfig, azure::MicrosoftAzureBuilder, client::ReqwestConnector};
 //! use tower_geo::{Account, LocationMode};
 //! use tower_geo_clients::object_store::LayeredConnector;
 //!
+//! # fn open() -> Result<(), Box<dyn std::error::Error>> {
 //! let account = Account::azure_storage("contoso")
 //!     .location_mode(LocationMode::PrimaryThenSecondary)
 //!     .build()?;
-//! let geo = LayeredConnector::new(ReqwestConnector::default(), account.blob().layer().clone_bodies());
+//! let layers = account.blob().layer().clone_bodies();
+//! let geo = LayeredConnector::new(ReqwestConnector::default(), layers);
 //! let store = MicrosoftAzureBuilder::from_env()
 //!     .with_http_connector(geo)
 //!     .with_retry(RetryConfig { max_retries: 2, ..RetryConfig::default() })
 //!     .build()?;
+//! # Ok(())
 //! # }
 //! ```
 //!

@@ -6,14 +6,13 @@
 //! use tower_geo::{Account, LocationMode};
 //! use tower_geo_clients::reqwest::GeoClient;
 //!
-//! # async fn run(signature: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn run(signed_url: &str) -> Result<(), Box<dyn std::error::Error>> {
 //! # let http = reqwest::Client::builder().build()?;
 //! let account = Account::azure_storage("contoso")
 //!     .location_mode(LocationMode::PrimaryThenSecondary)
 //!     .build()?;
 //! let geo = GeoClient::new(http.clone(), &account.blob());
-//! let request = http.get("https://contoso.blob.core.windows.net/photos/1").query(&[("sig", signature)]).build()?;
-//! let response: reqwest::Response = geo.execute(request).await?;
+//! let response: reqwest::Response = geo.execute(http.get(signed_url).build()?).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -2,7 +2,6 @@
 //! The secondary's refuses writes, as a real one does.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
