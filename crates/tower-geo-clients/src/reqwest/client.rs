@@ -53,21 +53,25 @@ impl<S> GeoClient<S> {
     ///
     /// # Errors
     ///
-    /// Those of the stack, [`tower_geo::Error`] for [`GeoReqwest`]. An answer of the service, 503
-    /// or other, is none. A URL that is not an `http` URI cannot be sent and is reported by
-    /// [`ExecuteError::Url`].
+    /// Those of the stack: [`geo_error`](crate::geo_error) finds a [`tower_geo::Error`] in it. An
+    /// answer of the service, 503 or other, is none. A URL that is not an `http` URI cannot be sent
+    /// and is reported by [`ExecuteError::Url`].
     ///
     /// # Cancellation
     ///
     /// Dropped, nothing runs on.
-    pub async fn execute<B>(&self, request: Request) -> Result<Response, ExecuteError<S::Error>>
+    pub async fn execute<B>(&self, request: Request) -> Result<Response, ExecuteError>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone,
+        S::Error: Into<Box<dyn StdError + Send + Sync>>,
         B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
         let request = http::Request::try_from(request).map_err(ExecuteError::Url)?;
-        let response = self.call(request).await.map_err(ExecuteError::Stack)?;
+        let response = self
+            .call(request)
+            .await
+            .map_err(|error| ExecuteError::Stack(error.into()))?;
         Ok(response.map(Body::wrap).into())
     }
 
@@ -94,26 +98,26 @@ impl<S> fmt::Debug for GeoClient<S> {
 /// Why [`GeoClient::execute`] has no response.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum ExecuteError<E> {
-    /// The stack has none. `E` is [`tower_geo::Error`] unless the stack is your own.
-    Stack(E),
+pub enum ExecuteError {
+    /// The stack has none: a [`tower_geo::Error`], unless the stack is your own.
+    Stack(Box<dyn StdError + Send + Sync>),
     /// The URL of the request is not one that can be sent; nothing was.
     Url(::reqwest::Error),
 }
 
-impl<E> fmt::Display for ExecuteError<E> {
+impl fmt::Display for ExecuteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stack(_) => f.write_str("no response"),
-            Self::Url(_) => f.write_str("the url of the request cannot be sent"),
-        }
+        f.write_str(match self {
+            Self::Stack(_) => "the request has no response",
+            Self::Url(_) => "the url of the request cannot be sent",
+        })
     }
 }
 
-impl<E: StdError + 'static> StdError for ExecuteError<E> {
+impl StdError for ExecuteError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Stack(error) => Some(error),
+            Self::Stack(error) => Some(&**error),
             Self::Url(error) => Some(error),
         }
     }

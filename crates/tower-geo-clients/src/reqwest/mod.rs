@@ -80,7 +80,7 @@
 //!
 //! # Errors
 //!
-//! [`tower_geo::Error`]; reqwest's own error is its source.
+//! [`ExecuteError`] has [`tower_geo::Error`] in its chain, and below that reqwest's own.
 
 mod body;
 mod client;
