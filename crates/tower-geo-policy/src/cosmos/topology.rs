@@ -1,0 +1,327 @@
+//! Which regions an account has, under numbers that last (C3, C4, C13).
+
+use crate::config_error::ConfigError;
+use crate::region::{Endpoint, Region, RegionId, Regions};
+
+use super::account::{AccountDocument, DocumentError, Location};
+use super::names::{GLOBAL, RegionName};
+use super::routing::{Order, bit, preferred_first};
+use super::settings::AccountSettings;
+
+/// The regions of an account as one account document gave them. It never changes: an operation
+/// uses one until it has asked for another.
+///
+/// # Numbers
+///
+/// A region keeps its number ([`RegionId`]) for as long as the service lives, also when it leaves
+/// the account and returns, so that its circuits, its budget and its marks are found again. Number
+/// 0 is the given host. It is one of the account's regions only if the account says so; otherwise
+/// it is called [`GLOBAL`] and gets no data (C4).
+///
+/// There are 16 numbers. An account with more regions is used with those that take writes, then
+/// the preferred, then the first of the rest. The number of a region that has left is given to
+/// another when there is no free one.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    regions: Regions,
+    readable: Order,
+    writable: Order,
+    reads: Order,
+    writes: Order,
+    excluded: u16,
+    multi_write: bool,
+    hedging_disabled: bool,
+    known: bool,
+}
+
+/// A topology that was made from the one before.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NewTopology {
+    /// The topology.
+    pub topology: Topology,
+    /// A bit for each number that means another region now.
+    pub reassigned: u16,
+}
+
+/// One number and what it means.
+struct Slot {
+    name: Box<str>,
+    endpoint: Endpoint,
+    listed: bool,
+}
+
+impl Topology {
+    /// What is known before the account was asked: the given host. With discovery off that is all
+    /// that there will ever be (C4).
+    ///
+    /// # Errors
+    ///
+    /// When the host cannot be that of a service.
+    pub fn given(given: Endpoint, settings: &AccountSettings) -> Result<Self, ConfigError> {
+        let global = Region::new(GLOBAL, given).writable(true);
+        let only = Order::from_iter([RegionId::FIRST]);
+        Ok(Self {
+            regions: Regions::new(vec![global])?,
+            readable: only,
+            writable: only,
+            reads: only,
+            writes: only,
+            excluded: 0,
+            multi_write: false,
+            hedging_disabled: false,
+            known: !settings.get_discovery(),
+        })
+    }
+
+    /// The topology that follows from an account document.
+    ///
+    /// # Errors
+    ///
+    /// When the document cannot be used: it would take requests off TLS, say. This topology then
+    /// goes on to hold.
+    pub fn with_document(
+        &self,
+        document: &AccountDocument,
+        settings: &AccountSettings,
+    ) -> Result<NewTopology, DocumentError> {
+        let (slots, mut reassigned) = self.slots_for(document, settings);
+        let number = |location: &Location| {
+            let name = RegionName::new(location.name());
+            let found = slots.iter().position(|slot| {
+                slot.listed && (name.is(&slot.name) || slot.endpoint == *location.endpoint())
+            });
+            found.map(number_of)
+        };
+        let readable: Order = document.readable().iter().filter_map(number).collect();
+        let writable: Order = document.writable().iter().filter_map(number).collect();
+        let is_clash = |index: usize, slot: &Slot| {
+            !slot.listed
+                && slots.iter().enumerate().any(|(other, taken)| {
+                    other != index
+                        && (RegionName::new(&taken.name).is(&slot.name)
+                            || taken.endpoint == slot.endpoint)
+                })
+        };
+        let mut regions = Vec::with_capacity(slots.len());
+        for (index, slot) in slots.iter().enumerate() {
+            // A region that has left, and whose name or host is another's now.
+            let clash = index > 0 && is_clash(index, slot);
+            let (name, endpoint) = if clash {
+                reassigned |= 1 << index;
+                nobody(index, &slot.endpoint)?
+            } else {
+                (slot.name.to_string(), slot.endpoint.clone())
+            };
+            let takes_writes = writable.contains(number_of(index));
+            regions.push(Region::new(name, endpoint).writable(takes_writes));
+        }
+        let regions =
+            Regions::new(regions).map_err(|error| DocumentError::does_not_fit(&error))?;
+        let multi_write =
+            document.is_multi_write() && settings.get_multi_write() && writable.len() > 1;
+        let mut topology = Self {
+            regions,
+            readable,
+            writable,
+            reads: readable,
+            writes: writable,
+            excluded: 0,
+            multi_write,
+            hedging_disabled: document
+                .hedging_disabled()
+                .unwrap_or(self.hedging_disabled),
+            known: true,
+        };
+        let preferred = |topology: &Self| -> Order {
+            let preferred = settings.get_preferred().iter();
+            preferred
+                .filter_map(|name| topology.listed_by_name(name))
+                .collect()
+        };
+        let preferred = preferred(&topology);
+        topology.reads = preferred_first(preferred.iter(), &readable);
+        if multi_write {
+            topology.writes = preferred_first(preferred.iter(), &writable);
+        }
+        topology.excluded = topology.mask(settings.get_excluded());
+        Ok(NewTopology {
+            topology,
+            reassigned,
+        })
+    }
+
+    /// Gives every region of the document a number, and says which numbers changed hands.
+    fn slots_for(&self, document: &AccountDocument, settings: &AccountSettings) -> (Vec<Slot>, u16) {
+        let mut slots: Vec<_> = self
+            .regions
+            .iter()
+            .map(|(id, region)| Slot {
+                name: if id == RegionId::FIRST {
+                    GLOBAL.into()
+                } else {
+                    region.name().into()
+                },
+                endpoint: region.endpoint().clone(),
+                listed: false,
+            })
+            .collect();
+        let is_preferred = |location: &&Location| {
+            let preferred = settings.get_preferred();
+            preferred.iter().any(|name| name.is(location.name()))
+        };
+        let in_order_of_need = document
+            .writable()
+            .iter()
+            .chain(document.readable().iter().filter(is_preferred))
+            .chain(document.readable());
+        let mut reassigned = 0;
+        for location in in_order_of_need {
+            if let Some(index) = place(&mut slots, document, location) {
+                reassigned |= 1 << index;
+            }
+        }
+        (slots, reassigned)
+    }
+
+    /// The regions by number, to tell which one a request names and to direct it to another. Also
+    /// those that have left the account.
+    #[must_use]
+    pub const fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Whether the account was asked, or is not to be asked.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// The regions that answer reads, in the account's order.
+    #[must_use]
+    pub const fn readable(&self) -> &Order {
+        &self.readable
+    }
+
+    /// The regions that take writes, in the account's order.
+    #[must_use]
+    pub const fn writable(&self) -> &Order {
+        &self.writable
+    }
+
+    pub(super) const fn reads(&self) -> &Order {
+        &self.reads
+    }
+
+    pub(super) const fn writes(&self) -> &Order {
+        &self.writes
+    }
+
+    /// Whether writes go to several regions: the account says so, lists several writers, and the
+    /// user makes use of it (C2).
+    #[must_use]
+    pub const fn is_multi_write(&self) -> bool {
+        self.multi_write
+    }
+
+    /// Whether the account forbids hedging (C15).
+    #[must_use]
+    pub const fn is_hedging_disabled(&self) -> bool {
+        self.hedging_disabled
+    }
+
+    /// A bit for each region that the service excludes (C11).
+    #[must_use]
+    pub const fn excluded(&self) -> u16 {
+        self.excluded
+    }
+
+    /// Whether the account lists this region.
+    #[must_use]
+    pub fn lists(&self, region: RegionId) -> bool {
+        self.readable.contains(region) || self.writable.contains(region)
+    }
+
+    /// The name of a region, as the account writes it.
+    #[must_use]
+    pub fn name(&self, region: RegionId) -> Option<&str> {
+        self.regions.get(region).map(Region::name)
+    }
+
+    /// The region of this name, in any writing, if the account has it.
+    #[must_use]
+    pub fn listed_by_name(&self, name: &RegionName) -> Option<RegionId> {
+        self.regions
+            .iter()
+            .find(|(id, region)| self.lists(*id) && name.is(region.name()))
+            .map(|(id, _)| id)
+    }
+
+    /// A bit for each number that takes writes.
+    #[must_use]
+    pub fn writers(&self) -> u16 {
+        self.writable.iter().fold(0, |mask, region| mask | bit(region))
+    }
+}
+
+/// Finds the number of a location, or gives it one. Returns the number if it meant another region.
+fn place(slots: &mut Vec<Slot>, document: &AccountDocument, location: &Location) -> Option<usize> {
+    let name = RegionName::new(location.name());
+    if slots
+        .iter()
+        .any(|slot| slot.listed && (name.is(&slot.name) || slot.endpoint == *location.endpoint()))
+    {
+        return None;
+    }
+    let later = |slot: &Slot| !slot.listed;
+    let given = slots.first().filter(|given| given.endpoint == *location.endpoint());
+    let by_name = || slots.iter().skip(1).position(|slot| later(slot) && name.is(&slot.name));
+    let by_host = || {
+        let mut others = slots.iter().skip(1);
+        others.position(|slot| later(slot) && slot.endpoint == *location.endpoint())
+    };
+    let known = if given.is_some() {
+        Some(0)
+    } else {
+        by_name().or_else(by_host).map(|index| index + 1)
+    };
+    let slot = Slot {
+        name: location.name().into(),
+        endpoint: location.endpoint().clone(),
+        listed: true,
+    };
+    if let Some(index) = known {
+        if let Some(place) = slots.get_mut(index) {
+            *place = slot;
+        }
+        return None;
+    }
+    if slots.len() < Regions::MAX {
+        slots.push(slot);
+        return None;
+    }
+    let is_wanted = |slot: &Slot| {
+        let mut all = document.writable().iter().chain(document.readable());
+        all.any(|other| RegionName::new(other.name()).is(&slot.name))
+    };
+    let free = slots
+        .iter()
+        .skip(1)
+        .position(|slot| !slot.listed && !is_wanted(slot))?;
+    *slots.get_mut(free + 1)? = slot;
+    Some(free + 1)
+}
+
+/// What stands for a number that means no region.
+fn nobody(index: usize, like: &Endpoint) -> Result<(String, Endpoint), DocumentError> {
+    let endpoint = like
+        .with_host(&format!("nobody-{index}.invalid"))
+        .map_err(|error| DocumentError::does_not_fit(&error))?;
+    Ok((format!("(none {index})"), endpoint))
+}
+
+
+/// There are never more than [`Regions::MAX`].
+fn number_of(index: usize) -> RegionId {
+    RegionId::new(u8::try_from(index).unwrap_or(u8::MAX))
+}
