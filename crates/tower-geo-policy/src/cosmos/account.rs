@@ -209,7 +209,10 @@ mod tests {
             (&east, r#"{"name": "West US"}"#),
         ] {
             let error = with(readable, writable).unwrap_err();
-            assert!(error.to_string().starts_with("the account document"), "{error}");
+            assert!(
+                error.to_string().starts_with("the account document"),
+                "{error}"
+            );
         }
         for body in ["", "{", "[]", "null", "{}", "<html></html>", "\u{feff}{}"] {
             assert!(document(body).is_err(), "{body}");

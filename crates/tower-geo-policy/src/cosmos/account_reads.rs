@@ -205,7 +205,10 @@ mod tests {
     fn reads_come_one_by_one() {
         let reads = AccountReads::default();
         assert_eq!(reads.poll(at(0)), ReadStep::Begin);
-        assert!(reads.ask(Cause::Refusal, at(1)), "the one under way may be too old");
+        assert!(
+            reads.ask(Cause::Refusal, at(1)),
+            "the one under way may be too old"
+        );
         assert_eq!(reads.poll(at(2)), ReadStep::UnderWay);
         reads.finish(ReadEnd::Taken, at(300));
         read(&reads, at(3), at(303));
@@ -220,10 +223,16 @@ mod tests {
         let reads = AccountReads::default();
         read(&reads, at(0), at(300));
         for _ in 0..5 {
-            assert_eq!(reads.wish(Cause::Refusal, at(60), at(60)), Wish::Pending(at(60)));
+            assert_eq!(
+                reads.wish(Cause::Refusal, at(60), at(60)),
+                Wish::Pending(at(60))
+            );
         }
         assert_eq!(reads.poll(at(60)), ReadStep::Begin);
-        assert_eq!(reads.wish(Cause::Refusal, at(60), at(61)), Wish::Pending(at(60)));
+        assert_eq!(
+            reads.wish(Cause::Refusal, at(60), at(61)),
+            Wish::Pending(at(60))
+        );
         let late = reads.wish(Cause::Refusal, at(61), at(61));
         assert_eq!(late, Wish::Pending(at(61)), "it began before this refusal");
         reads.finish(ReadEnd::Taken, at(360));
@@ -241,13 +250,19 @@ mod tests {
     fn reads_of_one_cause_are_spaced() {
         let reads = AccountReads::default();
         read(&reads, at(0), at(600));
-        assert!(reads.ask(Cause::Unreachable, at(1)), "the read at start does not count");
+        assert!(
+            reads.ask(Cause::Unreachable, at(1)),
+            "the read at start does not count"
+        );
         read(&reads, at(1), at(601));
         assert!(!reads.ask(Cause::Unreachable, at(5)));
         assert_eq!(reads.poll(at(5)), ReadStep::Wait(at(601)));
         assert!(reads.ask(Cause::Circuit, at(5)), "another cause");
         read(&reads, at(5), at(605));
-        assert_eq!(reads.wish(Cause::Unreachable, at(6), at(6)), Wish::Pending(at(16)));
+        assert_eq!(
+            reads.wish(Cause::Unreachable, at(6), at(6)),
+            Wish::Pending(at(16))
+        );
         assert_eq!(reads.poll(at(6)), ReadStep::Wait(at(16)));
         // Whatever read comes first will do.
         assert!(reads.ask(Cause::Refusal, at(8)));
@@ -255,7 +270,10 @@ mod tests {
         let granted = reads.wish(Cause::Unreachable, at(6), at(9));
         assert!(matches!(granted, Wish::Granted(_)));
         assert_eq!(reads.poll(at(16)), ReadStep::Wait(at(608)));
-        assert!(reads.ask(Cause::Unreachable, at(16)), "not spaced from the refusal's");
+        assert!(
+            reads.ask(Cause::Unreachable, at(16)),
+            "not spaced from the refusal's"
+        );
     }
 
     /// C3: a read that is dropped half way is made up for.

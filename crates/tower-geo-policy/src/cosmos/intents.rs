@@ -11,8 +11,7 @@ use super::routing::Route;
 use super::verdicts::Meaning;
 
 static IS_QUERY: HeaderName = HeaderName::from_static("x-ms-documentdb-isquery");
-static IS_QUERY_PLAN: HeaderName =
-    HeaderName::from_static("x-ms-cosmos-is-query-plan-request");
+static IS_QUERY_PLAN: HeaderName = HeaderName::from_static("x-ms-cosmos-is-query-plan-request");
 const QUERY_TYPE: &str = "application/query+json";
 
 /// What a request does, as finely as the rules of Cosmos DB tell requests apart.
@@ -65,7 +64,10 @@ impl RequestKind {
 fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> (RequestKind, &'static str) {
     match *method {
         Method::GET | Method::HEAD => {
-            return (RequestKind::Read, "GET and HEAD are reads that any region may answer");
+            return (
+                RequestKind::Read,
+                "GET and HEAD are reads that any region may answer",
+            );
         }
         Method::OPTIONS => {
             return (
@@ -73,14 +75,11 @@ fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> (RequestKind, &'
                 "OPTIONS asks what is allowed and touches no data",
             );
         }
-        Method::POST => {
-            if is_true(headers, &IS_QUERY) || is_true(headers, &IS_QUERY_PLAN) || has_query(headers)
-            {
-                return (
-                    RequestKind::Read,
-                    "the headers say that this POST is a query, which is a read",
-                );
-            }
+        Method::POST if is_query(headers) => {
+            return (
+                RequestKind::Read,
+                "the headers say that this POST is a query, which is a read",
+            );
         }
         _ => {}
     }
@@ -115,14 +114,21 @@ fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> (RequestKind, &'
     )
 }
 
+fn is_query(headers: &HeaderMap) -> bool {
+    is_true(headers, &IS_QUERY) || is_true(headers, &IS_QUERY_PLAN) || has_query_type(headers)
+}
+
 fn is_true(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers
         .get(name)
         .is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true"))
 }
 
-fn has_query(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+fn has_query_type(headers: &HeaderMap) -> bool {
+    let Some(value) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
         return false;
     };
     let media_type = value.split(';').next().unwrap_or("").trim();
@@ -185,7 +191,11 @@ mod tests {
 
     use super::*;
 
-    fn kind(method: &str, path: &'static str, given: &[(&'static str, &'static str)]) -> RequestKind {
+    fn kind(
+        method: &str,
+        path: &'static str,
+        given: &[(&'static str, &'static str)],
+    ) -> RequestKind {
         let headers = given
             .iter()
             .map(|(name, value)| {
@@ -196,7 +206,9 @@ mod tests {
             })
             .collect();
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let uri: Uri = format!("https://acct.documents.azure.com{path}").parse().unwrap();
+        let uri: Uri = format!("https://acct.documents.azure.com{path}")
+            .parse()
+            .unwrap();
         RequestKind::of(&method, &uri, &headers)
     }
 
@@ -239,7 +251,11 @@ mod tests {
             ("content-type", "application/query+json"),
             ("content-type", "Application/Query+JSON; charset=utf-8"),
         ] {
-            assert_eq!(kind("POST", path, &[header]), RequestKind::Read, "{header:?}");
+            assert_eq!(
+                kind("POST", path, &[header]),
+                RequestKind::Read,
+                "{header:?}"
+            );
             let elsewhere = kind("PUT", "/dbs/d/colls/c/docs/1", &[header]);
             assert_eq!(elsewhere, RequestKind::DocumentWrite, "{header:?}");
         }
@@ -257,9 +273,16 @@ mod tests {
     #[test]
     fn methods_decide_the_rest() {
         assert_eq!(kind("GET", "/", &[]), RequestKind::Read);
-        assert_eq!(kind("HEAD", "/dbs/d/colls/c/sprocs/s", &[]), RequestKind::Read);
+        assert_eq!(
+            kind("HEAD", "/dbs/d/colls/c/sprocs/s", &[]),
+            RequestKind::Read
+        );
         assert_eq!(kind("OPTIONS", "/dbs", &[]), RequestKind::Neutral);
-        for write in [RequestKind::DocumentWrite, RequestKind::Procedure, RequestKind::OtherWrite] {
+        for write in [
+            RequestKind::DocumentWrite,
+            RequestKind::Procedure,
+            RequestKind::OtherWrite,
+        ] {
             assert!(!write.intent().is_harmless_to_repeat());
         }
     }

@@ -23,7 +23,11 @@ impl RegionName {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let significant = name.chars().filter(|letter| !letter.is_whitespace());
-        Self(significant.map(|letter| letter.to_ascii_lowercase()).collect())
+        Self(
+            significant
+                .map(|letter| letter.to_ascii_lowercase())
+                .collect(),
+        )
     }
 
     /// Without blanks, in lower case: as it appears in host names.
@@ -90,7 +94,12 @@ mod tests {
             assert!(name.is(same), "{same}");
             assert_eq!(RegionName::new(same), name);
         }
-        for other in ["North Central US 2", "North Central U", "", "South Central US"] {
+        for other in [
+            "North Central US 2",
+            "North Central U",
+            "",
+            "South Central US",
+        ] {
             assert!(!name.is(other), "{other}");
             assert_ne!(RegionName::new(other), name);
         }

@@ -41,7 +41,9 @@ impl Order {
     /// The regions, best first.
     #[must_use]
     pub fn as_slice(&self) -> &[RegionId] {
-        self.regions.get(..usize::from(self.len)).unwrap_or_default()
+        self.regions
+            .get(..usize::from(self.len))
+            .unwrap_or_default()
     }
 
     /// The regions, best first.
@@ -84,7 +86,9 @@ impl FromIterator<RegionId> for Order {
 
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter().map(RegionId::index)).finish()
+        f.debug_list()
+            .entries(self.iter().map(RegionId::index))
+            .finish()
     }
 }
 
@@ -201,10 +205,7 @@ pub(super) const fn bit(region: RegionId) -> u16 {
 }
 
 /// C1 without marks and exclusions: the preferred that are among `listed`, then the rest.
-pub(super) fn preferred_first(
-    preferred: impl Iterator<Item = RegionId>,
-    listed: &Order,
-) -> Order {
+pub(super) fn preferred_first(preferred: impl Iterator<Item = RegionId>, listed: &Order) -> Order {
     preferred
         .filter(|&region| listed.contains(region))
         .chain(listed.iter())

@@ -66,7 +66,10 @@ mod tests {
             ("/dbs/d", ("dbs", "dbs/d")),
             ("/dbs/d/colls/", ("colls", "dbs/d")),
             ("/dbs/d/colls/c/docs/1", ("docs", "dbs/d/colls/c/docs/1")),
-            ("/dbs/d/colls/c/sprocs/s", ("sprocs", "dbs/d/colls/c/sprocs/s")),
+            (
+                "/dbs/d/colls/c/sprocs/s",
+                ("sprocs", "dbs/d/colls/c/sprocs/s"),
+            ),
             ("/dbs/docs/colls/docs/docs", ("docs", "dbs/docs/colls/docs")),
             ("", ("", "")),
         ] {

@@ -186,7 +186,6 @@ impl AccountState {
     /// The read that [`read_step`](Self::read_step) said is to begin. At start, while nothing is
     /// known, it goes on to the guessed hosts of the preferred regions when the given host has no
     /// document (C3).
-    #[must_use]
     pub fn begin_read(&self) -> AccountRead<'_> {
         let mut hosts = vec![self.given.clone()];
         if !self.topology().is_known() {
@@ -266,7 +265,13 @@ impl AccountRead<'_> {
     }
 
     /// The host answered. `draw` from `0.0..1.0` is for the jitter of the next read.
-    pub fn answered(&mut self, status: StatusCode, body: &[u8], now: Tick, draw: f64) -> AfterAnswer {
+    pub fn answered(
+        &mut self,
+        status: StatusCode,
+        body: &[u8],
+        now: Tick,
+        draw: f64,
+    ) -> AfterAnswer {
         let taken = AccountDocument::of_answer(status, body)
             .and_then(|document| self.account.take(&document));
         match taken {

@@ -116,8 +116,7 @@ impl Topology {
             let takes_writes = writable.contains(number_of(index));
             regions.push(Region::new(name, endpoint).writable(takes_writes));
         }
-        let regions =
-            Regions::new(regions).map_err(|error| DocumentError::does_not_fit(&error))?;
+        let regions = Regions::new(regions).map_err(|error| DocumentError::does_not_fit(&error))?;
         let multi_write =
             document.is_multi_write() && settings.get_multi_write() && writable.len() > 1;
         let mut topology = Self {
@@ -128,9 +127,7 @@ impl Topology {
             writes: writable,
             excluded: 0,
             multi_write,
-            hedging_disabled: document
-                .hedging_disabled()
-                .unwrap_or(self.hedging_disabled),
+            hedging_disabled: document.hedging_disabled().unwrap_or(self.hedging_disabled),
             known: true,
         };
         let preferred = |topology: &Self| -> Order {
@@ -152,7 +149,11 @@ impl Topology {
     }
 
     /// Gives every region of the document a number, and says which numbers changed hands.
-    fn slots_for(&self, document: &AccountDocument, settings: &AccountSettings) -> (Vec<Slot>, u16) {
+    fn slots_for(
+        &self,
+        document: &AccountDocument,
+        settings: &AccountSettings,
+    ) -> (Vec<Slot>, u16) {
         let mut slots: Vec<_> = self
             .regions
             .iter()
@@ -260,7 +261,9 @@ impl Topology {
     /// A bit for each number that takes writes.
     #[must_use]
     pub fn writers(&self) -> u16 {
-        self.writable.iter().fold(0, |mask, region| mask | bit(region))
+        self.writable
+            .iter()
+            .fold(0, |mask, region| mask | bit(region))
     }
 }
 
@@ -274,8 +277,15 @@ fn place(slots: &mut Vec<Slot>, document: &AccountDocument, location: &Location)
         return None;
     }
     let later = |slot: &Slot| !slot.listed;
-    let given = slots.first().filter(|given| given.endpoint == *location.endpoint());
-    let by_name = || slots.iter().skip(1).position(|slot| later(slot) && name.is(&slot.name));
+    let given = slots
+        .first()
+        .filter(|given| given.endpoint == *location.endpoint());
+    let by_name = || {
+        slots
+            .iter()
+            .skip(1)
+            .position(|slot| later(slot) && name.is(&slot.name))
+    };
     let by_host = || {
         let mut others = slots.iter().skip(1);
         others.position(|slot| later(slot) && slot.endpoint == *location.endpoint())
@@ -320,8 +330,177 @@ fn nobody(index: usize, like: &Endpoint) -> Result<(String, Endpoint), DocumentE
     Ok((format!("(none {index})"), endpoint))
 }
 
-
 /// There are never more than [`Regions::MAX`].
 fn number_of(index: usize) -> RegionId {
     RegionId::new(u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn given(url: &str) -> Topology {
+        Topology::given(Endpoint::parse(url).unwrap(), &AccountSettings::new()).unwrap()
+    }
+
+    fn document(readable: &[(&str, &str)], writable: &[(&str, &str)]) -> AccountDocument {
+        let locations = |list: &[(&str, &str)]| -> Value {
+            list.iter()
+                .map(|(name, url)| json!({"name": name, "databaseAccountEndpoint": url}))
+                .collect()
+        };
+        let body = json!({
+            "readableLocations": locations(readable),
+            "writableLocations": locations(writable),
+        });
+        AccountDocument::of_answer(StatusCode::OK, body.to_string().as_bytes()).unwrap()
+    }
+
+    fn next(topology: &Topology, readable: &[(&str, &str)]) -> NewTopology {
+        let settings = AccountSettings::new();
+        topology
+            .with_document(&document(readable, &readable[..1]), &settings)
+            .unwrap()
+    }
+
+    fn number(topology: &Topology, name: &str) -> Option<usize> {
+        let region = topology.listed_by_name(&RegionName::new(name));
+        region.map(RegionId::index)
+    }
+
+    const EAST: (&str, &str) = ("East US", "https://a-eastus.documents.azure.com:443/");
+    const WEST: (&str, &str) = ("West US", "https://a-westus.documents.azure.com:443/");
+    const NORTH: (&str, &str) = ("North US", "https://a-northus.documents.azure.com:443/");
+
+    /// C13: a region keeps its number, also when it leaves and returns.
+    #[test]
+    fn numbers_last() {
+        let first = next(&given("https://a.documents.azure.com"), &[EAST, WEST]).topology;
+        assert_eq!(
+            (number(&first, "eastus"), number(&first, "West US")),
+            (Some(1), Some(2))
+        );
+        let without = next(&first, &[EAST, NORTH]).topology;
+        assert_eq!(
+            (number(&without, "West US"), number(&without, "North US")),
+            (None, Some(3))
+        );
+        let back = next(&without, &[WEST, EAST]);
+        assert_eq!(number(&back.topology, "WESTUS"), Some(2));
+        assert_eq!(back.topology.hub(), Some(RegionId::new(2)));
+        assert_eq!(back.reassigned, 0);
+        assert!(
+            back.topology.regions().by_name("North US").is_some(),
+            "still directed to"
+        );
+    }
+
+    /// C4: the given host gets no data, unless the account lists it as a region.
+    #[test]
+    fn the_given_host_is_a_region_only_if_it_is_listed() {
+        let apart = next(&given("https://a.documents.azure.com"), &[EAST, WEST]).topology;
+        assert_eq!(apart.name(RegionId::FIRST), Some(GLOBAL));
+        assert!(!apart.lists(RegionId::FIRST));
+        assert!(apart.regions().write_target(RegionId::FIRST).is_none());
+        let listed = next(
+            &given("https://a-westus.documents.azure.com"),
+            &[EAST, WEST],
+        )
+        .topology;
+        assert_eq!(listed.name(RegionId::FIRST), Some("West US"));
+        assert_eq!(number(&listed, "West US"), Some(0));
+        // The region moves to another host: the given one is nobody's again.
+        let moved = ("West US", "https://b-westus.documents.azure.com");
+        let moved = next(&listed, &[EAST, moved]).topology;
+        assert_eq!(moved.name(RegionId::FIRST), Some(GLOBAL));
+        assert_eq!(number(&moved, "West US"), Some(2));
+    }
+
+    /// C3: a region that is renamed, and two names of one host.
+    #[test]
+    fn a_host_is_one_region() {
+        let first = next(&given("https://a.documents.azure.com"), &[EAST, WEST]).topology;
+        let renamed = next(&first, &[EAST, ("West US (Stage)", WEST.1)]);
+        assert_eq!(number(&renamed.topology, "westus(stage)"), Some(2));
+        assert_eq!(renamed.reassigned, 0);
+        let twice = next(&first, &[EAST, WEST, ("West US 9", WEST.1)]).topology;
+        assert_eq!(twice.readable().len(), 2);
+    }
+
+    /// C3: what would take requests off TLS does not fit.
+    #[test]
+    fn a_document_of_another_scheme_does_not_fit() {
+        let settings = AccountSettings::new();
+        let topology = given("https://a.documents.azure.com");
+        let plain = ("East US", "http://a-eastus.documents.azure.com");
+        let error = topology
+            .with_document(&document(&[plain], &[plain]), &settings)
+            .unwrap_err();
+        assert!(error.to_string().contains("tls"), "{error}");
+    }
+
+    /// There are 16 numbers: writers, then the preferred, then the first of the rest; the numbers
+    /// of regions that have left are given away.
+    #[test]
+    fn an_account_may_have_more_regions_than_there_are_numbers() {
+        let names: Vec<_> = (0..40)
+            .map(|n| {
+                (
+                    format!("Region {n}"),
+                    format!("https://a-region{n}.documents.azure.com"),
+                )
+            })
+            .collect();
+        let all: Vec<_> = names
+            .iter()
+            .map(|(name, url)| (name.as_str(), url.as_str()))
+            .collect();
+        let settings = AccountSettings::new().preferred(["region 39"]);
+        let topology = given("https://a.documents.azure.com");
+        let many = topology
+            .with_document(&document(&all[..40], &all[20..22]), &settings)
+            .unwrap();
+        let read = many.topology;
+        assert_eq!(read.regions().len(), 16);
+        assert_eq!(read.readable().len(), 15);
+        assert_eq!(number(&read, "Region 20"), Some(1));
+        assert_eq!(number(&read, "Region 39"), Some(3));
+        assert_eq!(number(&read, "Region 11"), Some(15));
+        assert_eq!(number(&read, "Region 12"), None);
+        let few = read
+            .with_document(&document(&all[30..32], &all[30..31]), &settings)
+            .unwrap();
+        assert_eq!(few.reassigned.count_ones(), 2);
+        assert_eq!(number(&few.topology, "Region 30"), Some(1));
+        assert_eq!(few.topology.hub(), Some(RegionId::new(1)));
+    }
+
+    /// C15: the switch against hedging holds until the account says otherwise.
+    #[test]
+    fn the_switch_against_hedging_lasts() {
+        let settings = AccountSettings::new();
+        let with = |topology: &Topology, said: Value| {
+            let list = json!([{"name": EAST.0, "databaseAccountEndpoint": EAST.1}]);
+            let body = json!({
+                "readableLocations": list,
+                "writableLocations": list,
+                "disableCrossRegionalHedging": said,
+            });
+            let body = body.to_string().into_bytes();
+            let document = AccountDocument::of_answer(StatusCode::OK, &body).unwrap();
+            topology
+                .with_document(&document, &settings)
+                .unwrap()
+                .topology
+        };
+        let first = with(&given("https://a.documents.azure.com"), Value::Null);
+        assert!(!first.is_hedging_disabled());
+        let off = with(&first, json!(true));
+        assert!(off.is_hedging_disabled());
+        assert!(with(&off, Value::Null).is_hedging_disabled());
+        assert!(!with(&off, json!(false)).is_hedging_disabled());
+    }
 }

@@ -14,6 +14,7 @@ use super::*;
 use crate::breaker::Circuit;
 use crate::fault::Fault;
 use crate::intent::Intent;
+use crate::operation::Reach;
 use crate::provider::Provider as _;
 use crate::region::{Endpoint, RegionId};
 use crate::tick::Tick;
@@ -92,9 +93,7 @@ fn account_document(id: &str, input: &Value, expect: &Value) {
     }
     let read = read.unwrap();
     let regions = |locations: &[Location]| -> Value {
-        let region = |location: &Location| {
-            json!({"name": location.name(), "host": location.endpoint().authority()})
-        };
+        let region = |location: &Location| json!({"name": location.name(), "host": location.endpoint().authority()});
         locations.iter().map(region).collect()
     };
     assert_eq!(regions(read.readable()), expect["readable"], "{id}");
@@ -170,14 +169,10 @@ fn request_headers(id: &str, input: &Value, expect: &Value) {
         &texts(&account["writable"]),
         account["multi_write"].as_bool().unwrap(),
     );
-    let mut bench = operation::tests::Bench::of_document(settings, &body);
+    let mut bench = operation::bench::Bench::of_document(settings, &body);
     let (method, uri, mut headers) = request(&input["request"]);
     let kind = RequestKind::of(&method, &uri, &headers);
-    let mut operation = operation::Operation::new(
-        kind,
-        RegionId::FIRST,
-        crate::operation::Reach::Everywhere,
-    );
+    let mut operation = operation::Operation::new(kind, RegionId::FIRST, Reach::Everywhere);
     let mut sent = bench.send(&mut operation);
     if let Some(from) = input.get("from") {
         assert_eq!(sent.region, from.as_str().unwrap(), "{id}");
@@ -201,10 +196,17 @@ fn request_headers(id: &str, input: &Value, expect: &Value) {
         headers.insert(name, value);
     }
     for (name, value) in expect["present"].as_object().into_iter().flatten() {
-        assert_eq!(headers[name.as_str()], value.as_str().unwrap(), "{id}: {name}");
+        assert_eq!(
+            headers[name.as_str()],
+            value.as_str().unwrap(),
+            "{id}: {name}"
+        );
     }
     for name in expect["absent"].as_array().into_iter().flatten() {
-        assert!(!headers.contains_key(name.as_str().unwrap()), "{id}: {name}");
+        assert!(
+            !headers.contains_key(name.as_str().unwrap()),
+            "{id}: {name}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an answer of Cosmos DB means, by status and sub-status (C5 to C9, C15).
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::verdict::Verdict;
 
@@ -192,7 +192,11 @@ mod tests {
             (449, None),
         ] {
             let meaning = of(status, sub);
-            assert_eq!(meaning.for_breaker().evidence(), Evidence::Nothing, "{status}");
+            assert_eq!(
+                meaning.for_breaker().evidence(),
+                Evidence::Nothing,
+                "{status}"
+            );
             assert!(!meaning.for_trail().may_be_applied(), "{status}");
         }
         for (status, sub) in [(408, None), (500, None), (503, None), (410, Some("1022"))] {
@@ -215,9 +219,8 @@ mod tests {
     /// C15: what ends a hedged read, and what does not.
     #[test]
     fn final_answers_end_a_hedge() {
-        let ends = |status, sub| {
-            is_final_for_hedge(StatusCode::from_u16(status).unwrap(), &headers(sub))
-        };
+        let ends =
+            |status, sub| is_final_for_hedge(StatusCode::from_u16(status).unwrap(), &headers(sub));
         for (status, sub) in [(200, None), (400, None), (401, None), (403, Some("0"))] {
             assert!(ends(status, sub), "{status}");
         }

@@ -32,10 +32,16 @@ pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
 
 /// How a candidate stands at this moment.
 enum Candidate {
-    Admissible { ready: Tick },
+    Admissible {
+        ready: Tick,
+    },
     /// Only if nothing else is (a read on the ramp, B5).
-    LastResort { ready: Tick },
-    Out { until: Option<Tick> },
+    LastResort {
+        ready: Tick,
+    },
+    Out {
+        until: Option<Tick>,
+    },
 }
 
 impl Operation {
@@ -51,9 +57,10 @@ impl Operation {
         match self.pin.as_ref()? {
             Pin::Host => Some(self.home),
             Pin::Named(RegionRef::Primary) => writer,
-            Pin::Named(RegionRef::Secondary) => {
-                topology.readable().iter().find(|&region| Some(region) != writer)
-            }
+            Pin::Named(RegionRef::Secondary) => topology
+                .readable()
+                .iter()
+                .find(|&region| Some(region) != writer),
             Pin::Named(RegionRef::Named(name)) => {
                 topology.listed_by_name(&super::RegionName::new(name))
             }
@@ -79,10 +86,11 @@ impl Operation {
         let excluded = self.excludes(topology);
         if self.pin.is_some() {
             let pinned = self.pinned_to(context, topology, now);
-            let allowed = pinned.filter(|&region| {
-                excluded & bit(region) == 0 || self.follows_the_writer(topology)
-            });
-            return allowed.map(|region| Order::from_iter([region])).ok_or(AllExcluded);
+            let allowed = pinned
+                .filter(|&region| excluded & bit(region) == 0 || self.follows_the_writer(topology));
+            return allowed
+                .map(|region| Order::from_iter([region]))
+                .ok_or(AllExcluded);
         }
         if self.reach == Reach::Home {
             return Ok(Order::from_iter([self.home]));
@@ -176,9 +184,12 @@ impl Operation {
 
     /// Whether this is a write of documents on a multi-write account that the caller marked as
     /// replayable (C7).
-    pub(super) fn may_move_unmarked<X>(&self, context: &Context<'_, X>, topology: &Topology) -> bool {
-        let replayable =
-            self.replayable || context.service.settings.get_replay() == Replay::All;
+    pub(super) fn may_move_unmarked<X>(
+        &self,
+        context: &Context<'_, X>,
+        topology: &Topology,
+    ) -> bool {
+        let replayable = self.replayable || context.service.settings.get_replay() == Replay::All;
         replayable && topology.is_multi_write() && self.request == RequestKind::DocumentWrite
     }
 
@@ -204,7 +215,10 @@ impl Operation {
         if self.intent.is_read() && state.in_maintenance() && writer() == Some(region) {
             return out;
         }
-        let holds_slot = self.slot.as_ref().is_some_and(|slot| slot.region() == region);
+        let holds_slot = self
+            .slot
+            .as_ref()
+            .is_some_and(|slot| slot.region() == region);
         let standing = if holds_slot && self.sends == 0 {
             Standing::Closed
         } else {
@@ -276,9 +290,11 @@ impl Operation {
                 Choice { ready, ..choice }
             }
             Advised::To(region) => {
-                let others = !bit(region);
+                let unavailable = unavailable | !bit(region);
                 let mut ignored = None;
-                let there = self.choose(context, now, unavailable | others, &mut ignored, draw);
+                let due = std::mem::replace(&mut self.due, Due::Choose);
+                let there = self.choose(context, now, unavailable, &mut ignored, draw);
+                self.due = due;
                 there.unwrap_or(choice)
             }
         };

@@ -168,15 +168,19 @@ impl Operation {
     }
 
     /// What follows from an answer; none if it is handed over.
-    fn follow_up<X>(&mut self, context: &Context<'_, X>, answer: &Answer, now: Tick) -> Option<Due> {
+    fn follow_up<X>(
+        &mut self,
+        context: &Context<'_, X>,
+        answer: &Answer,
+        now: Tick,
+    ) -> Option<Due> {
         let topology = self.topology.clone()?;
         match answer.meaning {
             Meaning::Answered | Meaning::Refused { .. } => None,
             Meaning::WriteForbidden => {
                 // The hub of a multi-write account refuses what is not for documents: that says
                 // nothing of documents (C2).
-                let is_hub_only =
-                    self.request.route() == Route::Hub && topology.is_multi_write();
+                let is_hub_only = self.request.route() == Route::Hub && topology.is_multi_write();
                 let kinds = if is_hub_only {
                     Circuits::NONE
                 } else {
@@ -187,7 +191,10 @@ impl Operation {
             Meaning::RegionGone => self.after_refusal(context, self.circuit().into(), now),
             Meaning::SessionLag => self.after_session_lag(context, &topology, now),
             Meaning::Throttled { overloaded } => {
-                if overloaded && topology.is_multi_write() && self.has_another(context, &topology, now) {
+                if overloaded
+                    && topology.is_multi_write()
+                    && self.has_another(context, &topology, now)
+                {
                     self.past_mut().done |= bit(self.current.region);
                     return Some(Due::Move {
                         lag: false,
@@ -334,7 +341,9 @@ impl Operation {
 
     /// Whether there is a region that was not tried yet.
     fn has_another<X>(&self, context: &Context<'_, X>, topology: &Topology, now: Tick) -> bool {
-        let all = self.all_candidates(context, topology, now).unwrap_or_default();
+        let all = self
+            .all_candidates(context, topology, now)
+            .unwrap_or_default();
         all.iter()
             .any(|region| region != self.current.region && !self.tried(region))
     }
@@ -391,7 +400,8 @@ impl Operation {
             let last_answer = sends
                 .iter()
                 .rposition(|send| matches!(send.ending, Ending::Answer(_)));
-            let later = last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
+            let later =
+                last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
             let later_ambiguous = later.iter().any(|send| send.verdict == Verdict::Ambiguous);
             return match (last_answer, later_ambiguous) {
                 (Some(_), false) => Finish::Answer,
@@ -402,9 +412,8 @@ impl Operation {
         if holds_answer {
             return Finish::Answer;
         }
-        let only_cut = sends.len() == 1
-            && self.current.cut_by_deadline
-            && last.verdict == Verdict::Ambiguous;
+        let only_cut =
+            sends.len() == 1 && self.current.cut_by_deadline && last.verdict == Verdict::Ambiguous;
         Finish::Failure(if only_cut {
             Failure::Deadline
         } else {
