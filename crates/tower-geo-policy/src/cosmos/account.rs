@@ -247,4 +247,17 @@ mod tests {
             assert_eq!(read(&member).hedging_disabled(), said);
         }
     }
+
+    proptest::proptest! {
+        /// C3: no body is trusted: nothing panics, and what is taken is complete.
+        #[test]
+        fn any_body_is_read_or_refused(
+            body in r#"(\{|\[|"(readable|writable)Locations":|"name":|"databaseAccountEndpoint":|"https://a"|""|null|true|7|,|\}|\]){0,24}"#,
+        ) {
+            if let Ok(read) = document(&body) {
+                proptest::prop_assert!(!read.readable().is_empty());
+                proptest::prop_assert!(!read.writable().is_empty());
+            }
+        }
+    }
 }

@@ -176,9 +176,20 @@ impl Topology {
             .iter()
             .chain(document.readable().iter().filter(is_preferred))
             .chain(document.readable());
-        let mut reassigned = 0;
+        let given = self.regions.get(RegionId::FIRST).map(Region::endpoint);
+        let mut chosen: Vec<&Location> = Vec::new();
+        let mut free = Regions::MAX - 1;
         for location in in_order_of_need {
-            if let Some(index) = place(&mut slots, document, location) {
+            let is_given = given == Some(location.endpoint());
+            if chosen.iter().any(|other| is_same(other, location)) || (free == 0 && !is_given) {
+                continue;
+            }
+            free -= usize::from(!is_given);
+            chosen.push(location);
+        }
+        let mut reassigned = 0;
+        for location in &chosen {
+            if let Some(index) = place(&mut slots, &chosen, location) {
                 reassigned |= 1 << index;
             }
         }
@@ -267,15 +278,14 @@ impl Topology {
     }
 }
 
+/// Whether two locations are one region: the same name, or the same host.
+fn is_same(one: &Location, other: &Location) -> bool {
+    RegionName::new(one.name()).is(other.name()) || one.endpoint() == other.endpoint()
+}
+
 /// Finds the number of a location, or gives it one. Returns the number if it meant another region.
-fn place(slots: &mut Vec<Slot>, document: &AccountDocument, location: &Location) -> Option<usize> {
+fn place(slots: &mut Vec<Slot>, chosen: &[&Location], location: &Location) -> Option<usize> {
     let name = RegionName::new(location.name());
-    if slots
-        .iter()
-        .any(|slot| slot.listed && (name.is(&slot.name) || slot.endpoint == *location.endpoint()))
-    {
-        return None;
-    }
     let later = |slot: &Slot| !slot.listed;
     let given = slots
         .first()
@@ -311,8 +321,10 @@ fn place(slots: &mut Vec<Slot>, document: &AccountDocument, location: &Location)
         return None;
     }
     let is_wanted = |slot: &Slot| {
-        let mut all = document.writable().iter().chain(document.readable());
-        all.any(|other| RegionName::new(other.name()).is(&slot.name))
+        let mut chosen = chosen.iter();
+        chosen.any(|other| {
+            RegionName::new(other.name()).is(&slot.name) || *other.endpoint() == slot.endpoint
+        })
     };
     let free = slots
         .iter()
@@ -478,6 +490,34 @@ mod tests {
         assert_eq!(few.topology.hub(), Some(RegionId::new(1)));
     }
 
+    /// A hub that is new to a full account takes the number of a region that can be done without.
+    #[test]
+    fn a_new_hub_finds_a_number_in_a_full_account() {
+        let region = |n: usize| {
+            (
+                format!("Region {n}"),
+                format!("https://a-region{n}.documents.azure.com"),
+            )
+        };
+        let list = |numbers: std::ops::Range<usize>| numbers.map(region).collect::<Vec<_>>();
+        let (before, after) = (list(1..16), list(0..16));
+        let borrow = |list: &[(String, String)]| -> AccountDocument {
+            let list: Vec<_> = list.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            document(&list, &list[..1])
+        };
+        let settings = AccountSettings::new();
+        let full = given("https://a.documents.azure.com")
+            .with_document(&borrow(&before), &settings)
+            .unwrap()
+            .topology;
+        let new = full.with_document(&borrow(&after), &settings).unwrap();
+        let hub = new.topology.hub();
+        assert_eq!(hub.and_then(|hub| new.topology.name(hub)), Some("Region 0"));
+        assert_eq!(number(&new.topology, "Region 15"), None);
+        assert_eq!(number(&new.topology, "Region 1"), number(&full, "Region 1"));
+        assert_eq!(new.reassigned, 1 << 15);
+    }
+
     /// C15: the switch against hedging holds until the account says otherwise.
     #[test]
     fn the_switch_against_hedging_lasts() {
@@ -502,5 +542,50 @@ mod tests {
         assert!(off.is_hedging_disabled());
         assert!(with(&off, Value::Null).is_hedging_disabled());
         assert!(!with(&off, json!(false)).is_hedging_disabled());
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+        /// C3, C13: whatever documents follow each other, a region that stays keeps its number,
+        /// every region that has a number is found under its name and its host, and only listed
+        /// writers take writes.
+        #[test]
+        fn numbers_last_through_any_documents(
+            documents in proptest::collection::vec(
+                proptest::sample::subsequence((0..20_usize).collect::<Vec<_>>(), 1..=20),
+                1..12,
+            ),
+            given_is in 0..25_usize,
+        ) {
+            let url = |n: usize| format!("https://a-region{n}.documents.azure.com");
+            let mut topology = given(&url(given_is));
+            for listed in documents {
+                let names: Vec<_> =
+                    listed.iter().map(|n| (format!("Region {n}"), url(*n))).collect();
+                let all: Vec<_> =
+                    names.iter().map(|(name, url)| (name.as_str(), url.as_str())).collect();
+                let new = next(&topology, &all);
+                for (name, url) in &all {
+                    let Some(at) = number(&new.topology, name) else {
+                        proptest::prop_assert!(all.len() > 15, "{name} has no number");
+                        continue;
+                    };
+                    if let Some(before) = number(&topology, name) {
+                        proptest::prop_assert_eq!(at, before);
+                        proptest::prop_assert_eq!(new.reassigned & (1 << at), 0);
+                    }
+                    let uri = url.parse().unwrap();
+                    let named = new.topology.regions().region_of(&uri).map(RegionId::index);
+                    proptest::prop_assert_eq!(named, Some(at));
+                }
+                for (id, region) in new.topology.regions().iter() {
+                    let is_hub = region.name() == all[0].0;
+                    proptest::prop_assert_eq!(region.is_writable(), is_hub);
+                    proptest::prop_assert_eq!(new.topology.hub() == Some(id), is_hub);
+                }
+                topology = new.topology;
+            }
+        }
     }
 }
