@@ -545,7 +545,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
         /// C3, C13: whatever documents follow each other, a region that stays keeps its number,
         /// every region that has a number is found under its name and its host, and only listed

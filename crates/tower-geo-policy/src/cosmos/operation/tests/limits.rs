@@ -107,6 +107,22 @@ fn an_open_circuit_spares_the_second_connection() {
     bench.read(61_000, gone).answered(&[EAST], 200);
 }
 
+/// C8, G4: a gate that the old writer's circuit closed does not keep a write from the new one.
+#[test]
+fn a_write_follows_the_new_writer_past_its_own_breaker() {
+    let mut bench = with_breaker(AccountSettings::new(), &[EAST], 1);
+    bench.changes(50_000, &[WEST], &[WEST], false);
+    let gone = |region: &str| {
+        if region == EAST {
+            fault(Fault::Dns)
+        } else {
+            answer(201)
+        }
+    };
+    bench.write(60_000, gone).answered(&[EAST, WEST], 201);
+    assert!(!bench.state().is_calm());
+}
+
 /// R7: if no region admits the request it ends at once, with the earliest time to come back.
 #[test]
 fn no_region_admits_the_request() {
@@ -262,6 +278,15 @@ fn what_was_not_sent_is_not_counted() {
         operation.finish_unready(),
         Finish::Failure(Failure::Transport)
     );
+    let mut operation = begin(RequestKind::Read);
+    bench.send(&mut operation);
+    bench.answer(&mut operation, 503, 0);
+    let east = bench.send(&mut operation).region;
+    let region = operation.region().index();
+    assert_eq!((&*east, bench.budgets[region].level()), (EAST, 499));
+    bench.not_sent(&mut operation);
+    assert_eq!(bench.budgets[region].level(), 500);
+    assert_eq!(operation.finish_unready(), Finish::Answer);
 }
 
 #[derive(Debug)]

@@ -219,3 +219,16 @@ fn a_region_is_used_again_when_its_own_mark_ends() {
     bench.read(370_000, well).answered(&[WEST], 200);
     bench.read(430_000, well).answered(&[WEST], 200);
 }
+
+/// C5: for every request kind: a read that is refused as a write would be goes on elsewhere, and
+/// only writes are marked.
+#[test]
+fn a_read_that_is_write_forbidden_goes_elsewhere() {
+    let mut bench = Bench::single(&[WEST]);
+    let ran = bench.read(60_000, |region| match region {
+        WEST => sub(403, 3),
+        _ => answer(200),
+    });
+    ran.answered(&[WEST, EAST], 200);
+    bench.read(61_000, well).answered(&[WEST], 200);
+}
