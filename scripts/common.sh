@@ -16,6 +16,11 @@ die() {
     exit 1
 }
 
+# Empty arrays under `set -u`, and `mapfile`. macOS ships a bash from 2007.
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+    die "bash is $BASH_VERSION, the scripts need 4.4 or later" 'macOS: brew install bash'
+fi
+
 has() {
     command -v "$1" >/dev/null 2>&1
 }

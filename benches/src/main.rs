@@ -17,7 +17,10 @@ static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::I
 
 /// Measures what the layers of tower-geo cost.
 #[derive(Parser)]
-#[command(version, after_help = "Examples:\n  tower-geo-benches\n  tower-geo-benches --format json breaker/closed stack/request")]
+#[command(
+    version,
+    after_help = "Examples:\n  tower-geo-benches\n  tower-geo-benches --format json breaker/closed stack/request"
+)]
 struct Arguments {
     /// The rows to measure; all if none is named.
     rows: Vec<String>,
@@ -86,10 +89,13 @@ fn chosen(names: &[String]) -> Result<Vec<&'static rows::Row>, String> {
     names
         .iter()
         .map(|name| {
-            rows::ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
-                let known: Vec<_> = rows::ROWS.iter().map(|row| row.name).collect();
-                format!("no row `{name}`; there are {}", known.join(", "))
-            })
+            rows::ROWS
+                .iter()
+                .find(|row| row.name == name)
+                .ok_or_else(|| {
+                    let known: Vec<_> = rows::ROWS.iter().map(|row| row.name).collect();
+                    format!("no row `{name}`; there are {}", known.join(", "))
+                })
         })
         .collect()
 }

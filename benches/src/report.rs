@@ -77,10 +77,18 @@ pub(crate) fn text(rows: &[Measured]) {
         "row", "instructions", "allocs", "bytes", "ns p10", "median", "p90"
     );
     for row in rows {
-        let instructions = row.instructions.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let instructions = row
+            .instructions
+            .map_or_else(|| "-".to_owned(), |n| n.to_string());
         println!(
             "{:<22} {:>12} {:>7} {:>7} {:>9.1} {:>9.1} {:>9.1}  {}",
-            row.row, instructions, row.allocations, row.bytes, row.ns.p10, row.ns.median, row.ns.p90,
+            row.row,
+            instructions,
+            row.allocations,
+            row.bytes,
+            row.ns.p10,
+            row.ns.median,
+            row.ns.p90,
             row.about
         );
     }

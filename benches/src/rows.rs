@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use tower_geo::policy::breaker::{Admission, Circuit, Outcome};
+use tower_geo::policy::breaker::{Circuit, Outcome};
 use tower_geo::policy::region::{Endpoint, Region, RegionId, Regions};
 use tower_geo::policy::service_state::{ServiceConfig, ServiceRoot, ServiceState};
 use tower_geo::policy::static_service::StaticService;
@@ -64,7 +64,12 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "retry/first-succeeds",
         about: "RetryLayer over bare/trivial",
-        start: || calls(RetryLayer::new(service()).clone_bodies().layer(Client), trivial),
+        start: || {
+            calls(
+                RetryLayer::new(service()).clone_bodies().layer(Client),
+                trivial,
+            )
+        },
     },
     Row {
         name: "layer/gate",
@@ -89,7 +94,12 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "stack/request",
         about: "all four layers over bare/request",
-        start: || calls(service().layer().clone_bodies().layer(Client), with_headers()),
+        start: || {
+            calls(
+                service().layer().clone_bodies().layer(Client),
+                with_headers(),
+            )
+        },
     },
     Row {
         name: "bare/pending-once",
@@ -99,7 +109,12 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "stack/pending-once",
         about: "all four layers over a client that is Pending once, default time-outs armed",
-        start: || calls(service().layer().clone_bodies().layer(PendingOnce), with_headers()),
+        start: || {
+            calls(
+                service().layer().clone_bodies().layer(PendingOnce),
+                with_headers(),
+            )
+        },
     },
     Row {
         name: "gate/refused",
@@ -109,7 +124,10 @@ pub(crate) const ROWS: &[Row] = &[
 ];
 
 fn service() -> GeoService {
-    #[expect(clippy::expect_used, reason = "a benchmark with bad settings cannot go on")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a benchmark with bad settings cannot go on"
+    )]
     GeoService::azure_storage("https://contoso.blob.core.windows.net")
         .location_mode(LocationMode::PrimaryThenSecondary)
         .build()
@@ -117,7 +135,10 @@ fn service() -> GeoService {
 }
 
 fn state(settings: BreakerSettings) -> (ServiceRoot, ServiceState) {
-    #[expect(clippy::expect_used, reason = "a benchmark with bad settings cannot go on")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a benchmark with bad settings cannot go on"
+    )]
     let root = {
         let endpoint = Endpoint::parse("https://a.example").expect("a good URL");
         let region = Region::new("a", endpoint).writable(true);
@@ -143,11 +164,9 @@ fn breaker_closed() -> Box<dyn FnMut() + Send> {
 
 #[inline(never)]
 fn admit_and_settle(state: &ServiceState, now: Tick) {
-    if let Ok(Admission::Plain) = state.admit(RegionId::FIRST, Circuit::Reads, now) {
-        if let Some(sent) = state.send_started(RegionId::FIRST, Circuit::Reads, now) {
-            let outcome = Outcome::answer(Evidence::Success);
-            black_box(state.send_settled(sent, outcome, now, || 1.0));
-        }
+    if let Some(sent) = state.send_if_calm(RegionId::FIRST, Circuit::Reads, now) {
+        let outcome = Outcome::answer(Evidence::Success);
+        black_box(state.send_settled(sent, outcome, now, || 1.0));
     }
 }
 
@@ -190,8 +209,14 @@ fn with_headers() -> impl FnMut() -> Request<Trivial> + Send {
     for (name, value) in [
         ("x-ms-date", "Sun, 29 Nov 2026 20:29:23 GMT"),
         ("x-ms-version", "2024-11-04"),
-        ("x-ms-client-request-id", "3f1c8c6e-4a5f-4a9c-8f51-6b1c9a3d2e4f"),
-        ("authorization", "SharedKey contoso:abcdefghijklmnopqrstuvwxyz0123456789"),
+        (
+            "x-ms-client-request-id",
+            "3f1c8c6e-4a5f-4a9c-8f51-6b1c9a3d2e4f",
+        ),
+        (
+            "authorization",
+            "SharedKey contoso:abcdefghijklmnopqrstuvwxyz0123456789",
+        ),
         ("accept", "application/xml"),
         ("user-agent", "tower-geo-benches"),
         ("accept-encoding", "identity"),
@@ -209,7 +234,10 @@ thread_local! {
         http::Uri::from_static("https://contoso.blob.core.windows.net/photos/1");
 }
 
-fn calls<S, E>(service: S, request: impl FnMut() -> Request<Trivial> + Send + 'static) -> Box<dyn FnMut() + Send>
+fn calls<S, E>(
+    service: S,
+    request: impl FnMut() -> Request<Trivial> + Send + 'static,
+) -> Box<dyn FnMut() + Send>
 where
     S: Service<Request<Trivial>, Error = E> + Send + 'static,
     E: 'static,

@@ -7,7 +7,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what may a drill say, and what are the defaults? | `format/raw.rs`, `format/resolve.rs` |
+//! | what may a drill say, and what are the defaults? | `format/raw.rs`, `format/resolve/` |
 //! | which of its keys are not supported yet? | `format/unsupported.rs` |
 //! | which answer does a send get? | `script.rs`, and `transport.rs` for how |
 //! | what happens first at one instant? | `run.rs`, `clock.rs` |

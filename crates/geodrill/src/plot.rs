@@ -25,6 +25,8 @@ const HEADER: u32 = 66;
 const TITLE: u32 = 30;
 const PANEL: u32 = 92;
 const TRACK: u32 = 20;
+/// Between the last panel and the bars of circuits.
+const GAP: u32 = 10;
 const AXIS: u32 = 30;
 const LEFT: u32 = 130;
 const RIGHT: u32 = 20;
@@ -141,7 +143,7 @@ impl Block<'_> {
     fn height(&self) -> u32 {
         let panels = u32::try_from(self.regions.len() + 1).unwrap_or(u32::MAX);
         let tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
-        TITLE + panels * PANEL + tracks * TRACK + AXIS
+        TITLE + panels * PANEL + GAP + tracks * TRACK + AXIS
     }
 
     fn paint(&self, area: &Area<'_>) -> Result<(), Failed> {
@@ -162,7 +164,7 @@ impl Block<'_> {
         }
         let (panel, below) = rest.split_vertically(PANEL);
         self.latency(&panel)?;
-        rest = below;
+        rest = below.split_vertically(GAP).1;
         for track in &self.tracks {
             let (strip, below) = rest.split_vertically(TRACK);
             self.track(&strip, track)?;

@@ -316,6 +316,7 @@ impl SendKind {
             Self::First => "first",
             Self::FallOver => "fall-over",
             Self::Retry => "retry",
+            Self::Hedge => "hedge",
         }
     }
 }

@@ -16,9 +16,9 @@ use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::{
-    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, EventKind,
-    GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode, OpenJitter,
-    RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
+    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending,
+    EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode,
+    OpenJitter, RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
     StorageService, Trail,
 };
 use tower_layer::Layer;
@@ -92,7 +92,7 @@ impl Services {
             let group = groups.iter().find(|(members, _)| members.contains(&index));
             let group = group.map(|(_, group)| group.clone());
             let geo = geo_service(drill, index, group, stage)
-                .map_err(|error| config_problem(&service.name, &error))?;
+                .map_err(|error| config_problem(service, &error))?;
             built.info.push(info(&service.name, &geo)?);
             let transport = Transport::new(
                 Arc::clone(stage),
@@ -294,17 +294,23 @@ fn info(name: &str, geo: &GeoService) -> Result<Info, Problem> {
 }
 
 /// What is wrong with a setting, at the key of the drill that stands for it.
-fn config_problem(service: &str, error: &ConfigError) -> Problem {
+fn config_problem(service: &format::Service, error: &ConfigError) -> Problem {
     let setting = error.setting();
+    let path = format!("services.{}", service.name);
     let key = match setting {
-        "location_mode" | "endpoint" | "secondary" | "regions" => setting.to_owned(),
-        "region" => "regions".to_owned(),
-        "name" => return Problem::at(format!("services.{service}"), reason(error)),
+        "location_mode" | "endpoint" | "secondary" => setting.to_owned(),
+        // Of a storage service only the second region is written down as such.
+        "region" | "regions" => match service.kind {
+            ServiceKind::AzureStorage { .. } => "secondary".to_owned(),
+            ServiceKind::Static { .. } => "regions".to_owned(),
+        },
+        "name" => return Problem::at(path, reason(error)),
+        "hedge" => "hedge.after".to_owned(),
         "max_retries" | "delay" | "max_delay" | "attempt_timeout" | "deadline" | "budget"
         | "body_idle" => format!("retry.{setting}"),
         _ => format!("breaker.{setting}"),
     };
-    Problem::at(format!("services.{service}.{key}"), reason(error))
+    Problem::at(format!("{path}.{key}"), reason(error))
 }
 
 /// The message without the setting, which the path names.
@@ -369,6 +375,7 @@ fn retry(retry: &Retry) -> RetrySettings {
             Replay::Harmless
         })
         .body_idle(retry.body_idle)
+        .hedge(retry.hedge)
 }
 
 fn breaker(breaker: &Breaker) -> BreakerSettings {
@@ -490,9 +497,11 @@ fn trail(trail: &Trail) -> Vec<Told> {
                 tower_geo::SendKind::First => Some(SendKind::First),
                 tower_geo::SendKind::FallOver => Some(SendKind::FallOver),
                 tower_geo::SendKind::Retry => Some(SendKind::Retry),
+                tower_geo::SendKind::Hedge => Some(SendKind::Hedge),
                 _ => None,
             },
             probe: send.probe,
+            outrun: send.ending == Ending::Dropped,
             purpose: None,
         })
         .collect()

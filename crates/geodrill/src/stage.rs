@@ -160,6 +160,9 @@ impl Ongoing {
         for (send, told) in self.list.iter_mut().zip(trail) {
             send.kind = told.kind;
             send.probe = told.probe;
+            if told.outrun {
+                send.reply = Some(Reply::Cancelled);
+            }
         }
     }
 
@@ -204,6 +207,7 @@ pub(crate) enum SendKind {
     First,
     FallOver,
     Retry,
+    Hedge,
 }
 
 /// What came back.

@@ -26,6 +26,8 @@ pub(crate) type RegionOf = Arc<dyn Fn(&Uri) -> Option<usize> + Send + Sync>;
 pub(crate) struct Told {
     pub(crate) kind: Option<SendKind>,
     pub(crate) probe: bool,
+    /// Given up because another send had won, not because its time was over.
+    pub(crate) outrun: bool,
     pub(crate) purpose: Option<&'static str>,
 }
 

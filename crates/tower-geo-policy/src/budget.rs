@@ -11,6 +11,9 @@ pub const RETURN: u32 = 14;
 /// The price of a return after a throttled verdict.
 pub const RETURN_AFTER_THROTTLING: u32 = 5;
 
+/// The price of a hedge (H1).
+pub const HEDGE: u32 = 5;
+
 /// The price of a return to a region, by that region's own last verdict.
 #[must_use]
 pub const fn price_of_return(last: Verdict) -> u32 {

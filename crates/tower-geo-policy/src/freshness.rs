@@ -49,8 +49,14 @@ mod tests {
         let second = |n| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(n));
         let sync = second(100);
         assert_eq!(Freshness::judge(second(99), sync), Freshness::Consistent);
-        assert_eq!(Freshness::judge(sync, sync), Freshness::PossiblyInconsistent);
-        assert_eq!(Freshness::judge(second(101), sync), Freshness::PossiblyInconsistent);
+        assert_eq!(
+            Freshness::judge(sync, sync),
+            Freshness::PossiblyInconsistent
+        );
+        assert_eq!(
+            Freshness::judge(second(101), sync),
+            Freshness::PossiblyInconsistent
+        );
         assert_eq!(Freshness::judge(None, sync), Freshness::Unknown);
         assert_eq!(Freshness::judge(second(1), None), Freshness::Unknown);
     }

@@ -30,6 +30,7 @@ pub enum Replay {
 /// | `budget` | tokens per region, or none | 500 | 14 a return: about 35 useless ones in a row |
 /// | `replay` | | harmless | a write that may have arrived is not sent twice |
 /// | `body_idle` | time, or none | 30 s | a response body that gives nothing for so long has failed |
+/// | `hedge` | time, or none | none | a read that has no answer by then asks a second region as well (H1) |
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,6 +53,7 @@ pub struct RetrySettings {
     budget: Option<u32>,
     replay: Replay,
     body_idle: Option<Duration>,
+    hedge: Option<Duration>,
 }
 
 impl Default for RetrySettings {
@@ -80,6 +82,7 @@ impl RetrySettings {
             budget: Some(500),
             replay: Replay::Harmless,
             body_idle: Some(Duration::from_secs(30)),
+            hedge: None,
         }
     }
 
@@ -143,6 +146,19 @@ impl RetrySettings {
         self
     }
 
+    /// After how long without an answer a read asks the next region as well, or `None` (H1). A
+    /// little more than what 95 of 100 reads take is a good value: each hedge costs 5 tokens.
+    pub fn hedge(mut self, after: impl Into<Option<Duration>>) -> Self {
+        self.hedge = after.into();
+        self
+    }
+
+    /// See [`Self::hedge`].
+    #[must_use]
+    pub const fn get_hedge(&self) -> Option<Duration> {
+        self.hedge
+    }
+
     /// See [`Self::max_retries`].
     #[must_use]
     pub const fn get_max_retries(&self) -> u32 {
@@ -204,7 +220,10 @@ impl RetrySettings {
                 format!("must be at least `delay` ({max_delay:?} is less than {delay:?})"),
             );
         }
-        if self.attempt_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        if self
+            .attempt_timeout
+            .is_some_and(|timeout| timeout.is_zero())
+        {
             return refuse(
                 "attempt_timeout",
                 "must be longer than zero, or none".to_owned(),
@@ -217,6 +236,13 @@ impl RetrySettings {
             return refuse(
                 "budget",
                 "must be at least 1 token, or none: with 0 no read could fall over".to_owned(),
+            );
+        }
+        if self.hedge.is_some_and(|after| after.is_zero()) {
+            return refuse(
+                "hedge",
+                "must be longer than zero, or none: with 0 every read would be sent twice"
+                    .to_owned(),
             );
         }
         if self.body_idle.is_some_and(|idle| idle.is_zero()) {
@@ -242,11 +268,18 @@ mod tests {
             ("deadline", good().deadline(Duration::ZERO)),
             ("budget", good().budget(0)),
             ("body_idle", good().body_idle(Duration::ZERO)),
+            ("hedge", good().hedge(Duration::ZERO)),
         ];
         for (setting, settings) in bad {
             assert_eq!(settings.validate().unwrap_err().setting(), setting);
         }
         assert!(good().validate().is_ok());
-        assert!(good().attempt_timeout(None).deadline(None).validate().is_ok());
+        assert!(
+            good()
+                .attempt_timeout(None)
+                .deadline(None)
+                .validate()
+                .is_ok()
+        );
     }
 }

@@ -18,6 +18,8 @@ pub enum SendKind {
     FallOver,
     /// A return to a region.
     Retry,
+    /// Beside the first, which had not answered yet (H1).
+    Hedge,
 }
 
 impl SendKind {
@@ -28,6 +30,7 @@ impl SendKind {
             Self::First => "first",
             Self::FallOver => "fall-over",
             Self::Retry => "retry",
+            Self::Hedge => "hedge",
         }
     }
 }
@@ -40,6 +43,8 @@ pub enum Ending {
     Answer(StatusCode),
     /// Without one.
     Fault(Fault),
+    /// Given up, because another send had won (H2).
+    Dropped,
 }
 
 /// One request that left for the wire.
@@ -83,8 +88,10 @@ impl Trail {
         earlier.iter().any(|send| send.verdict.may_be_applied())
     }
 
+    /// Adds a send that has ended, in the order in which they left.
     pub(crate) fn push(&mut self, send: Send) {
-        self.0.push(send);
+        let later = self.0.iter().rposition(|other| other.at <= send.at);
+        self.0.insert(later.map_or(0, |before| before + 1), send);
     }
 
     pub(crate) fn to_region(&self, region: RegionId) -> impl Iterator<Item = &Send> {

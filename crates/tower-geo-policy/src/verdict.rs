@@ -26,6 +26,9 @@ pub enum Verdict {
     Unreachable,
     /// Sent, and no whole answer: reset, time-out, a body that broke off.
     Ambiguous,
+    /// Given up while it was under way, because another send of the operation had won (H2). What
+    /// that says about the region is not for the verdict to tell (B8, H4).
+    Dropped,
 }
 
 /// What a verdict says about the health of the region, for the circuits.
@@ -53,7 +56,9 @@ impl Verdict {
         match self {
             Self::Answered => Evidence::Success,
             Self::Refused { alive: true } => Evidence::Alive,
-            Self::Refused { alive: false } | Self::TransientElsewhere => Evidence::Nothing,
+            Self::Refused { alive: false } | Self::TransientElsewhere | Self::Dropped => {
+                Evidence::Nothing
+            }
             Self::Throttled => Evidence::FailsProbe,
             Self::Transient | Self::Ambiguous => Evidence::Failure,
             Self::Unreachable => Evidence::FailureOfBoth,

@@ -247,7 +247,11 @@ impl AccountBuilder {
             })
         };
         let mut others = Vec::new();
-        for service in [StorageService::Dfs, StorageService::Web, StorageService::File] {
+        for service in [
+            StorageService::Dfs,
+            StorageService::Web,
+            StorageService::File,
+        ] {
             if let Some(built) = build(service)? {
                 others.push((service, built));
             }

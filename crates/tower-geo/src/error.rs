@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use http::Method;
 use tower_geo_policy::fault::Fault;
+use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::operation::{Failure, Misfit};
 use tower_geo_policy::region::RegionId;
-use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
@@ -230,9 +230,9 @@ impl Error {
         error.inner.never_sent = sends
             .iter()
             .all(|send| matches!(send.ending, Ending::Fault(fault) if fault.verdict() == Verdict::Unreachable));
-        error.inner.timed_out = sends.last().is_some_and(|send| {
-            matches!(send.ending, Ending::Fault(Fault::TimedOut))
-        });
+        error.inner.timed_out = sends
+            .last()
+            .is_some_and(|send| matches!(send.ending, Ending::Fault(Fault::TimedOut)));
         error.inner.state = Some(state.clone());
         error.inner.request = Some(request);
         error.inner.trail = trail;
@@ -325,7 +325,11 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
                 .to_owned()
         }
         Misfit::UnknownRegion => {
-            let names: Vec<_> = state.regions().iter().map(|(_, region)| region.name()).collect();
+            let names: Vec<_> = state
+                .regions()
+                .iter()
+                .map(|(_, region)| region.name())
+                .collect();
             format!(
                 "the request is pinned to a region that this service does not have; it has {}",
                 names.join(", ")

@@ -70,8 +70,8 @@ fn io_fault(error: &io::Error) -> Option<Fault> {
 
 #[cfg(feature = "hyper-util")]
 fn hyper_util_fault(error: &(dyn StdError + 'static)) -> Option<Fault> {
-    let client = chain(error)
-        .find_map(|cause| cause.downcast_ref::<hyper_util::client::legacy::Error>())?;
+    let client =
+        chain(error).find_map(|cause| cause.downcast_ref::<hyper_util::client::legacy::Error>())?;
     if !client.is_connect() {
         return None;
     }
@@ -119,7 +119,11 @@ mod tests {
             (io::ErrorKind::TimedOut, Fault::TimedOut),
         ];
         for (kind, fault) in cases {
-            assert_eq!(StandardFaults.classify(&Wrapper(kind.into())), fault, "{kind:?}");
+            assert_eq!(
+                StandardFaults.classify(&Wrapper(kind.into())),
+                fault,
+                "{kind:?}"
+            );
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
+use tower_geo_policy::breaker::{Circuits, ProbeSlot};
 use tower_geo_policy::operation::Plan;
 use tower_geo_policy::region::{Destination, RegionId};
-use tower_geo_policy::breaker::{Circuits, ProbeSlot};
 
 use crate::runtime::{State, service_id};
 
@@ -43,9 +43,7 @@ impl Handoff {
 
     /// What has to be handed on with a planned send; nothing for a plain first one.
     pub(crate) fn for_plan(state: &State, plan: Plan) -> Option<Self> {
-        let plain = !plan.directed
-            && plan.slot.is_none()
-            && plan.failure_given.is_empty();
+        let plain = !plan.directed && plan.slot.is_none() && plan.failure_given.is_empty();
         if plain {
             return None;
         }

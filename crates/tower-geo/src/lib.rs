@@ -97,6 +97,7 @@ pub use service_handle::GeoService;
 pub use stack::{GeoLayer, GeoStack};
 pub use watch::GateWatch;
 
+pub use tower_geo_policy as policy;
 pub use tower_geo_policy::azure_storage::StorageService;
 pub use tower_geo_policy::backoff::{BackoffMode, Jitter};
 pub use tower_geo_policy::breaker::{
@@ -114,4 +115,3 @@ pub use tower_geo_policy::region::{LocationMode, Region, RegionId, Regions};
 pub use tower_geo_policy::retry_settings::{Replay, RetrySettings};
 pub use tower_geo_policy::service_state::CircuitState;
 pub use tower_geo_policy::trail::{Ending, SendKind, Trail};
-pub use tower_geo_policy as policy;

@@ -141,7 +141,10 @@ impl Operator {
             let names: Vec<_> = regions.iter().map(|(_, region)| region.name()).collect();
             ConfigError::new(
                 "region",
-                format!("this service has no such region; it has {}", names.join(", ")),
+                format!(
+                    "this service has no such region; it has {}",
+                    names.join(", ")
+                ),
             )
         })
     }

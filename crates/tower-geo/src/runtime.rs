@@ -61,11 +61,9 @@ impl Runtime {
         random: Random,
         no_copy: Option<ConfigError>,
     ) -> Self {
-        let budgets = retry
-            .get_budget()
-            .map_or_else(Box::default, |capacity| {
-                (0..regions).map(|_| Budget::new(capacity)).collect()
-            });
+        let budgets = retry.get_budget().map_or_else(Box::default, |capacity| {
+            (0..regions).map(|_| Budget::new(capacity)).collect()
+        });
         Self {
             retry,
             budgets,

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 use crate::error::Error;
-use crate::runtime::State;
+use crate::runtime::{State, service_id};
 
 /// Our layers, from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,12 +35,23 @@ struct Scope {
     service: usize,
     rank: Rank,
     driven: bool,
-    timed_out: bool,
+    dropped: Dropped,
+}
+
+/// Why sends are dropped in a scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    /// The caller has left.
+    Left,
+    /// Its time was over.
+    TimedOut,
+    /// A hedge has won (H4).
+    Outrun,
 }
 
 thread_local! {
     static SCOPE: Cell<Scope> = const {
-        Cell::new(Scope { service: 0, rank: Rank::Gate, driven: false, timed_out: false })
+        Cell::new(Scope { service: 0, rank: Rank::Gate, driven: false, dropped: Dropped::Left })
     };
 }
 
@@ -64,20 +75,35 @@ pub(crate) fn enter(service: usize, rank: Rank) -> Guard {
         service,
         rank,
         driven: driven_above || matches!(rank, Rank::Retry | Rank::Redirect),
-        timed_out: false,
+        dropped: Dropped::Left,
     });
     Guard(before)
 }
 
 /// What is dropped in this scope is dropped because its time was over.
 pub(crate) fn enter_time_out(service: usize) -> Guard {
+    enter_drop(service, Dropped::TimedOut)
+}
+
+/// What is dropped in this scope has lost against a hedge (H4).
+pub(crate) fn enter_outrun(state: &State) -> Guard {
+    enter_drop(service_id(state), Dropped::Outrun)
+}
+
+fn enter_drop(service: usize, dropped: Dropped) -> Guard {
     let before = SCOPE.get();
     SCOPE.set(Scope {
         service,
-        timed_out: true,
+        dropped,
         ..before
     });
     Guard(before)
+}
+
+/// Whether the drop that is under way is of a send of this service that a hedge has outrun.
+pub(crate) fn is_outrun(service: usize) -> bool {
+    let scope = SCOPE.get();
+    scope.service == service && scope.dropped == Dropped::Outrun
 }
 
 /// Whether a layer above drives the operation of this service.
@@ -90,7 +116,7 @@ pub(crate) fn is_driven(service: usize) -> bool {
 /// Whether the drop that is under way is a time-out of a driver of this service.
 pub(crate) fn is_time_out(service: usize) -> bool {
     let scope = SCOPE.get();
-    scope.service == service && scope.timed_out
+    scope.service == service && scope.dropped == Dropped::TimedOut
 }
 
 /// The layer of ours that stands above although it belongs below, or is there twice.

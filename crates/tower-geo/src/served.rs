@@ -88,8 +88,7 @@ impl Served {
     /// *Unknown* for every answer of a copy whose last synchronisation is not known.
     #[must_use]
     pub fn freshness(&self) -> Option<Freshness> {
-        self.is_from_copy()
-            .then(|| Freshness::judge(None, None))
+        self.is_from_copy().then(|| Freshness::judge(None, None))
     }
 }
 

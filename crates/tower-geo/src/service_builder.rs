@@ -301,12 +301,13 @@ impl GeoServiceBuilder {
                 u8::try_from(threads.get().min(16)).unwrap_or(16)
             })
         });
-        let mut config = ServiceConfig::new(name, kind.provider, kind.regions, runtime::now(), runtime)
-            .mode(self.location_mode)
-            .breaker(self.breaker)
-            .gate(self.gate)
-            .stripes(threads)
-            .on_change(move || followers.tell());
+        let mut config =
+            ServiceConfig::new(name, kind.provider, kind.regions, runtime::now(), runtime)
+                .mode(self.location_mode)
+                .breaker(self.breaker)
+                .gate(self.gate)
+                .stripes(threads)
+                .on_change(move || followers.tell());
         if let Some(group) = self.group {
             config = config.group(group);
         }
@@ -368,7 +369,7 @@ fn azure_kind(
              the secondary",
         ));
     }
-    let kind = service.or(account.service()).ok_or_else(|| {
+    let kind = service.or_else(|| account.service()).ok_or_else(|| {
         ConfigError::new(
             "endpoint",
             "does not say which storage service it is; say so with `storage_service`",
@@ -386,9 +387,9 @@ fn azure_kind(
     let mut no_copy = None;
     let copy = match secondary {
         Secondary::None => None,
-        Secondary::Given(url) => Some(
-            Endpoint::parse(url).map_err(|error| error.of_setting("secondary"))?,
-        ),
+        Secondary::Given(url) => {
+            Some(Endpoint::parse(url).map_err(|error| error.of_setting("secondary"))?)
+        }
         Secondary::Derived if !kind.has_readable_secondary() => {
             no_copy = Some(ConfigError::new(
                 "location_mode",

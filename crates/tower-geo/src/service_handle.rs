@@ -101,7 +101,11 @@ impl GeoService {
     /// # Errors
     ///
     /// When the service has no such region, or no circuits.
-    pub fn circuit(&self, region: &RegionRef, circuit: Circuit) -> Result<CircuitState, ConfigError> {
+    pub fn circuit(
+        &self,
+        region: &RegionRef,
+        circuit: Circuit,
+    ) -> Result<CircuitState, ConfigError> {
         let region = region
             .region(self.regions())
             .ok_or_else(|| ConfigError::new("region", "this service has no such region"))?;

@@ -10,8 +10,7 @@ use crate::retry::{Retry, RetryLayer};
 use crate::service_handle::GeoService;
 
 /// A client under all four layers.
-pub type GeoStack<S, P = EmptyBodies> =
-    ReadOnlyGate<Retry<FollowRedirect<CircuitBreaker<S>>, P>>;
+pub type GeoStack<S, P = EmptyBodies> = ReadOnlyGate<Retry<FollowRedirect<CircuitBreaker<S>>, P>>;
 
 /// All four layers in the order that works for most: what [`GeoService::layer`] gives.
 ///

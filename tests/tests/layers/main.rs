@@ -11,6 +11,8 @@
 
 mod support;
 
+mod cancellation;
 mod contracts;
 mod gate;
 mod permits;
+mod recovery;

@@ -1,6 +1,6 @@
 //! The drill format: from the text of a file to a drill that can be played.
 //!
-//! Three steps, a file each: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
+//! Three steps: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
 //! names, sense). A problem of any of them carries the path of the key.
 
 mod maybe;
@@ -149,6 +149,7 @@ pub(crate) struct Retry {
     pub(crate) replay_all: bool,
     pub(crate) buffer: Option<u64>,
     pub(crate) body_idle: Option<Duration>,
+    pub(crate) hedge: Option<Duration>,
 }
 
 #[derive(Debug)]

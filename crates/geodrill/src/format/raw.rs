@@ -225,10 +225,6 @@ pub(super) struct Slow {
 // told as such, and then refused by the table in `unsupported`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct Hedge {
     pub(super) after: Millis,
 }

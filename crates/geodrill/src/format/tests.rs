@@ -313,7 +313,6 @@ fn what_is_no_syntax_at_all_says_where() {
 #[test]
 fn keys_whose_rules_are_not_built_say_so() {
     for (text, path) in [
-        (service(r#""hedge": {"after": "1s"}"#), "services.b.hedge"),
         (service(r#""last_sync": {"every": "1s"}"#), "services.b.last_sync"),
         (service(r#""max_staleness": "5m""#), "services.b.max_staleness"),
         (service(r#""read_your_writes": true"#), "services.b.read_your_writes"),

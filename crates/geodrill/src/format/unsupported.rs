@@ -61,10 +61,6 @@ const OF_A_SERVICE: &[Row<raw::Service>] = &[
         used: |service| service.provider == Provider::Cosmos,
     },
     Row {
-        key: "hedge",
-        used: |service| service.hedge.is_on(),
-    },
-    Row {
         key: "monitor",
         used: |service| service.monitor.is_on(),
     },

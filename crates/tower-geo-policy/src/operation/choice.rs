@@ -1,8 +1,8 @@
 //! Where the next send may go, and when (R2 to R7, R10, T1 to T5).
 
+use crate::breaker::Standing;
 use crate::budget;
 use crate::region::{LocationMode, RegionId, Regions};
-use crate::breaker::Standing;
 use crate::tick::Tick;
 use crate::trail::SendKind;
 use crate::verdict::Verdict;
@@ -29,10 +29,18 @@ pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
 
 /// How a candidate stands at this moment.
 enum Candidate {
-    Admissible { ready: Tick, untried: bool },
+    Admissible {
+        ready: Tick,
+        untried: bool,
+    },
     /// Only if nothing else is (a read on the ramp, B5).
-    LastResort { ready: Tick, untried: bool },
-    Out { until: Option<Tick> },
+    LastResort {
+        ready: Tick,
+        untried: bool,
+    },
+    Out {
+        until: Option<Tick>,
+    },
 }
 
 impl Operation {
@@ -118,7 +126,9 @@ impl Operation {
             };
             untried_regions += u32::from(untried);
             let waits = !untried || ready > now;
-            if place.is_none_or(|(best_waits, best_ready, _)| (waits, ready) < (best_waits, best_ready)) {
+            if place
+                .is_none_or(|(best_waits, best_ready, _)| (waits, ready) < (best_waits, best_ready))
+            {
                 *place = Some((waits, ready, region));
             }
         }
@@ -143,8 +153,12 @@ impl Operation {
         let state = context.state;
         let tried = self.tried(region);
         if let Some(past) = &self.past {
-            let forbidden = past.returns.iter().any(|back| back.region == region && back.never);
-            if past.out & bit(region) != 0 || forbidden || (tried && self.reach == Reach::OnceEach) {
+            let forbidden = past
+                .returns
+                .iter()
+                .any(|back| back.region == region && back.never);
+            if past.out & bit(region) != 0 || forbidden || (tried && self.reach == Reach::OnceEach)
+            {
                 return out;
             }
         }
@@ -215,7 +229,8 @@ impl Operation {
         let past_deadline = self
             .deadline(context.settings)
             .is_some_and(|deadline| ready >= deadline);
-        let past_signature = self.sends > 0 && self.signature_limit.is_some_and(|limit| ready > limit);
+        let past_signature =
+            self.sends > 0 && self.signature_limit.is_some_and(|limit| ready > limit);
         if past_deadline || past_signature {
             return Err(rest);
         }

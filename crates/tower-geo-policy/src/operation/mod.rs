@@ -9,6 +9,7 @@
 //! shared word; nothing is allocated before a send has failed.
 
 mod choice;
+mod hedge;
 mod outcome;
 mod request_options;
 #[cfg(test)]
@@ -16,12 +17,12 @@ mod tests;
 
 use std::time::Duration;
 
+use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::budget::{self, Budget};
+use crate::gate::GateStatus;
 use crate::intent::Intent;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
-use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
-use crate::gate::GateStatus;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
@@ -44,6 +45,10 @@ pub enum Reach {
 
 /// What an operation needs to know of its service.
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "whoever drives an operation builds it; a new field is a change they have to see"
+)]
 pub struct Context<'a, X> {
     /// The shared state of the service.
     pub state: &'a ServiceState<X>,
@@ -190,6 +195,9 @@ pub struct Operation {
     signature_limit: Option<Tick>,
     slot: Option<ProbeSlot>,
     current: Current,
+    /// The other send under way, while a hedge is out (H1).
+    other: Option<Box<Current>>,
+    has_hedged: bool,
     past: Option<Box<Past>>,
 }
 
@@ -262,6 +270,8 @@ impl Operation {
                 at: None,
                 cut_by_deadline: false,
             },
+            other: None,
+            has_hedged: false,
             past: None,
         }
     }
@@ -501,7 +511,9 @@ impl Operation {
         now: Tick,
     ) -> Result<Plan, Option<Tick>> {
         let region = choice.region;
-        let destination = self.destination(context.state.regions(), region).ok_or(None)?;
+        let destination = self
+            .destination(context.state.regions(), region)
+            .ok_or(None)?;
         let slot = match self.slot.take() {
             Some(slot) => Some(slot),
             None => match context.state.admit(region, self.circuit(), now) {
@@ -570,7 +582,9 @@ impl Operation {
 
     fn check_fit(&self, regions: &Regions) -> Result<(), Misfit> {
         let target = self.pinned_to(regions).unwrap_or_else(|| regions.writer());
-        let takes_writes = regions.get(target).is_some_and(crate::region::Region::is_writable);
+        let takes_writes = regions
+            .get(target)
+            .is_some_and(crate::region::Region::is_writable);
         if self.intent.is_write() && !takes_writes {
             return Err(Misfit::WriteToCopy);
         }
@@ -605,7 +619,7 @@ impl Operation {
         for send in past.trail.to_region(region) {
             match send.verdict.evidence() {
                 Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given = given | self.circuit().into(),
+                Evidence::Failure => given |= self.circuit().into(),
                 _ => {}
             }
         }

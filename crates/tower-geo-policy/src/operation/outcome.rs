@@ -132,7 +132,14 @@ impl Operation {
             let deadline = self.deadline(context.settings);
             self.current.cut_by_deadline = deadline.is_some_and(|deadline| now >= deadline);
         }
-        self.record(context, Ending::Fault(fault), fault.verdict(), None, now, draw);
+        self.record(
+            context,
+            Ending::Fault(fault),
+            fault.verdict(),
+            None,
+            now,
+            draw,
+        );
         let is_copy = region != context.state.regions().writer();
         if fault == Fault::Dns && is_copy && self.intent.is_read() {
             context.state.set_aside(region, now);
@@ -218,7 +225,10 @@ impl Operation {
 
     /// Whether the rule lets a write go out once more (V1). Reads may always.
     fn may_repeat<X>(&self, context: &Context<'_, X>) -> bool {
-        let last = self.past.as_ref().and_then(|past| past.trail.sends().last());
+        let last = self
+            .past
+            .as_ref()
+            .and_then(|past| past.trail.sends().last());
         self.intent.is_harmless_to_repeat()
             || self.replayable
             || context.settings.get_replay() == Replay::All
@@ -266,7 +276,11 @@ impl Operation {
 
     /// How the operation ends when nothing more is sent (R5, V1, T3).
     pub(super) fn finish<X>(&self, context: &Context<'_, X>, until: Option<Tick>) -> Finish {
-        let Some(past) = self.past.as_ref().filter(|past| !past.trail.sends().is_empty()) else {
+        let Some(past) = self
+            .past
+            .as_ref()
+            .filter(|past| !past.trail.sends().is_empty())
+        else {
             return Finish::Failure(Failure::BreakerOpen { until });
         };
         let sends = past.trail.sends();
@@ -274,7 +288,8 @@ impl Operation {
             let last_answer = sends
                 .iter()
                 .rposition(|send| matches!(send.ending, Ending::Answer(_)));
-            let later = last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
+            let later =
+                last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
             let later_ambiguous = later.iter().any(|send| send.verdict == Verdict::Ambiguous);
             return match (last_answer, later_ambiguous) {
                 (Some(_), false) => Finish::Answer,

@@ -157,7 +157,13 @@ fn a_new_region_goes_before_a_return() {
     bench.faults(&mut operation, Fault::Connect);
     assert_eq!(bench.sends_to(&mut operation), P);
     assert_eq!(bench.now.since(start), Duration::from_millis(800));
-    let kinds: Vec<_> = operation.trail().unwrap().sends().iter().map(|s| s.kind).collect();
+    let kinds: Vec<_> = operation
+        .trail()
+        .unwrap()
+        .sends()
+        .iter()
+        .map(|s| s.kind)
+        .collect();
     assert_eq!(kinds, [SendKind::First, SendKind::FallOver]);
 }
 
@@ -327,11 +333,22 @@ fn a_send_gets_its_share() {
     assert!(bench.context(|context| operation.go_home(context)));
     operation.set_sent_at(bench.now);
     let limit = operation.send_limit(&bench.settings, None).unwrap();
-    assert_eq!(limit.since(bench.now), Duration::from_secs(4), "half for each region");
-    let short = bench.settings.clone().attempt_timeout(Duration::from_secs(1));
+    assert_eq!(
+        limit.since(bench.now),
+        Duration::from_secs(4),
+        "half for each region"
+    );
+    let short = bench
+        .settings
+        .clone()
+        .attempt_timeout(Duration::from_secs(1));
     let taken = bench.now + Duration::from_secs(2);
     let limit = operation.send_limit(&short, Some(taken)).unwrap();
-    assert_eq!(limit.since(bench.now), Duration::from_secs(3), "from the last byte");
+    assert_eq!(
+        limit.since(bench.now),
+        Duration::from_secs(3),
+        "from the last byte"
+    );
 }
 
 /// T1: a told wait longer than `max_delay` means no return in this operation.
@@ -388,7 +405,10 @@ fn a_body_that_is_gone_is_told() {
         bench.sends_to(&mut operation);
         bench.faults(&mut operation, fault);
         let step = bench.next_with(&mut operation, Again::BodyGone);
-        assert!(matches!(step, Step::Finish(Finish::Failure(f)) if f == failure), "{step:?}");
+        assert!(
+            matches!(step, Step::Finish(Finish::Failure(f)) if f == failure),
+            "{step:?}"
+        );
     }
 }
 
@@ -418,24 +438,40 @@ fn advice_is_taken_within_the_rules() {
     assert_eq!(bench.finish(&mut operation), Finish::Answer);
 
     let (bench, mut operation) = advised(Advised::After(Duration::from_secs(3600)));
-    assert_eq!(bench.finish(&mut operation), Finish::Answer, "the deadline is kept");
+    assert_eq!(
+        bench.finish(&mut operation),
+        Finish::Answer,
+        "the deadline is kept"
+    );
 
     let (bench, mut operation) = advised(Advised::After(Duration::from_secs(2)));
     let step = bench.next(&mut operation);
     assert!(matches!(step, Step::Wait(until) if until.since(bench.now) == Duration::from_secs(2)));
 
     let (mut bench, mut operation) = advised(Advised::To(P));
-    assert_eq!(bench.sends_to(&mut operation), P, "although the copy is untried");
+    assert_eq!(
+        bench.sends_to(&mut operation),
+        P,
+        "although the copy is untried"
+    );
 
     let (mut bench, mut operation) = advised(Advised::To(RegionId::new(9)));
-    assert_eq!(bench.sends_to(&mut operation), S, "no such region: as planned");
+    assert_eq!(
+        bench.sends_to(&mut operation),
+        S,
+        "no such region: as planned"
+    );
 
     let (mut bench, mut operation) = advised(Advised::After(Duration::ZERO));
     for _ in 0..5 {
         bench.sends_to(&mut operation);
         bench.answers(&mut operation, 503);
     }
-    assert_eq!(bench.finish(&mut operation), Finish::Answer, "T2: six sends");
+    assert_eq!(
+        bench.finish(&mut operation),
+        Finish::Answer,
+        "T2: six sends"
+    );
 }
 
 /// A redirect alone: each region at most once, without waits.

@@ -125,7 +125,10 @@ where
                 Poll::Ready(Some(Err(Error::from_inner(error.into()))))
             }
             Poll::Pending => {
-                let Some(idle_for) = this.settling.as_ref().and_then(|settling| settling.body_idle)
+                let Some(idle_for) = this
+                    .settling
+                    .as_ref()
+                    .and_then(|settling| settling.body_idle)
                 else {
                     return Poll::Pending;
                 };

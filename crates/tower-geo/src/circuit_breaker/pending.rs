@@ -58,8 +58,11 @@ impl Drop for Pending {
         let Some(sent) = self.sent.take() else {
             return;
         };
-        let outcome = if scope::is_time_out(service_id(&self.state)) {
+        let service = service_id(&self.state);
+        let outcome = if scope::is_time_out(service) {
             Outcome::fault(Verdict::Ambiguous.evidence())
+        } else if scope::is_outrun(service) {
+            Outcome::Outrun
         } else {
             Outcome::Dropped
         };

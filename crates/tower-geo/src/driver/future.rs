@@ -19,6 +19,7 @@ use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
 use super::answer::Kept;
+use super::hedge::{Ended, Hedge};
 use super::start::{CLIENT_REQUEST_ID, keep_for_later};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
@@ -40,6 +41,7 @@ pin_project! {
         phase: Phase<S::Future>,
         #[pin]
         timer: Option<Sleep>,
+        hedge: Option<Pin<Box<Hedge<S, P::Body>>>>,
         driver: Driver<S, P, S::Response, P::Body>,
         body: PhantomData<fn(B)>,
     }
@@ -52,8 +54,10 @@ pin_project! {
         Deciding,
         // A send is planned; the service has to be ready for it (T7).
         Readying { plan: Option<Plan> },
-        // A send is under way.
+        // A send is under way; beside it perhaps a hedge.
         Sending { #[pin] future: F },
+        // The first send has failed, the hedge is still under way (H2).
+        HedgeOnly,
         // Nothing may be sent before the timer ends.
         Waiting,
         // The end was handed over.
@@ -68,6 +72,10 @@ struct Driver<S, P, R, PB> {
     is_ready: bool,
     /// Whether the timer is set for the send under way.
     is_armed: bool,
+    /// When the first send is given up, while a hedge is under way beside it.
+    first_limit: Option<Tick>,
+    /// Whether a send has been paid for and has not left.
+    is_paid: bool,
     policy: P,
     state: State,
     rank: Rank,
@@ -79,6 +87,14 @@ struct Driver<S, P, R, PB> {
     /// What was handed to a redirect below with the send under way.
     handoff: Option<Handoff>,
     kept: Option<Box<Kept<R>>>,
+}
+
+/// What it is time for.
+enum Due {
+    /// The send under way has used up its time.
+    Limit,
+    /// It has not answered for so long that another region is asked, too.
+    Hedge,
 }
 
 /// What a layer gives its driver.
@@ -115,7 +131,14 @@ where
             let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
-        Self::new(setting, operation, method, copy, Phase::Sending { future }, false)
+        Self::new(
+            setting,
+            operation,
+            method,
+            copy,
+            Phase::Sending { future },
+            false,
+        )
     }
 
     /// Something is unusual: the operation decides before the first send.
@@ -126,7 +149,14 @@ where
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
-        Self::new(setting, operation, method, Some(request), Phase::Deciding, true)
+        Self::new(
+            setting,
+            operation,
+            method,
+            Some(request),
+            Phase::Deciding,
+            true,
+        )
     }
 
     #[inline]
@@ -142,10 +172,13 @@ where
         Self {
             phase,
             timer: None,
+            hedge: None,
             driver: Driver {
                 service: setting.service,
                 is_ready,
                 is_armed: false,
+                first_limit: None,
+                is_paid: false,
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -171,6 +204,7 @@ where
             Phase::Deciding => "deciding",
             Phase::Readying { .. } => "waiting for the service to be ready",
             Phase::Sending { .. } => "sending",
+            Phase::HedgeOnly => "waiting for a hedge",
             Phase::Waiting => "waiting for the next send",
             Phase::Done => "done",
         })
@@ -196,26 +230,74 @@ where
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
                         future.poll(cx)
                     };
-                    let end = match polled {
-                        Poll::Ready(Ok(response)) => driver.answered(response).map(Ok),
-                        Poll::Ready(Err(error)) => driver.failed(error.into()).map(Err),
+                    let (end, failed) = match polled {
+                        Poll::Ready(Ok(response)) => {
+                            driver.speak_of_first();
+                            (driver.answered(response).map(Ok), false)
+                        }
+                        Poll::Ready(Err(error)) => {
+                            driver.speak_of_first();
+                            (driver.failed(error.into()).map(Err), true)
+                        }
                         Poll::Pending => {
-                            ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
+                            if let Some(hedge) = this.hedge {
+                                if let Poll::Ready(ended) = hedge.as_mut().poll_end(cx) {
+                                    *this.hedge = None;
+                                    if let Some(end) = driver.hedge_ended(ended) {
+                                        let _scope = scope::enter_outrun(&driver.state);
+                                        this.phase.set(Phase::Done);
+                                        return Poll::Ready(end);
+                                    }
+                                    // The pending send is waited for, alone (H2).
+                                    continue;
+                                }
+                            }
+                            match ready!(driver.poll_time::<B>(this.timer.as_mut(), cx)) {
+                                Due::Hedge => {
+                                    *this.hedge = driver.hedge::<B>();
+                                    continue;
+                                }
+                                Due::Limit => {}
+                            }
+                            driver.speak_of_first();
                             let _scope = scope::enter_time_out(service_id(&driver.state));
                             this.phase.set(Phase::Deciding);
                             driver.timed_out();
-                            None
+                            (None, false)
                         }
                     };
                     if let Some(end) = end {
+                        *this.hedge = None;
                         this.phase.set(Phase::Done);
                         return Poll::Ready(end);
                     }
-                    // From sending to deciding; the send that failed is dropped.
+                    // The send that failed is dropped. If the error came from a layer between here
+                    // and the breaker, such as a time-out, the breaker has seen nothing yet and
+                    // learns now that the send was cut.
+                    let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
+                    if this.hedge.is_some() {
+                        driver.operation.wait_for_other();
+                        this.phase.set(Phase::HedgeOnly);
+                    } else {
+                        this.phase.set(Phase::Deciding);
+                    }
+                }
+                PhaseProj::HedgeOnly => {
+                    if let Some(hedge) = this.hedge {
+                        let ended = ready!(hedge.as_mut().poll_end(cx));
+                        *this.hedge = None;
+                        if let Some(end) = driver.hedge_ended(ended) {
+                            this.phase.set(Phase::Done);
+                            return Poll::Ready(end);
+                        }
+                    }
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
-                    Step::Send(plan) => this.phase.set(Phase::Readying { plan: Some(plan) }),
+                    Step::Send(plan) => {
+                        driver.is_paid = true;
+                        this.phase.set(Phase::Readying { plan: Some(plan) });
+                    }
                     Step::Wait(until) => {
                         driver.forget_readiness();
                         let until = driver.state.instant(until).into();
@@ -248,7 +330,7 @@ where
                                 return Poll::Ready(end);
                             }
                             Poll::Pending => {
-                                ready!(driver.poll_limit::<B>(this.timer.as_mut(), cx));
+                                ready!(driver.poll_time::<B>(this.timer.as_mut(), cx));
                                 let end = driver.never_ready(None);
                                 this.phase.set(Phase::Done);
                                 return Poll::Ready(end);
@@ -279,6 +361,16 @@ fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     }
 }
 
+impl<S, P, R, PB> Drop for Driver<S, P, R, PB> {
+    fn drop(&mut self) {
+        // Dropped while it waited for the service below to be ready: what was not sent costs
+        // nothing (T4).
+        if self.is_paid {
+            self.operation.not_sent(&runtime::context(&self.state));
+        }
+    }
+}
+
 impl<S: Clone, P, R, PB> Driver<S, P, R, PB> {
     /// A permit of the service below is for those who send now, not for one who waits. A clone
     /// has none.
@@ -298,12 +390,12 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         (self.state.extra().random)()
     }
 
-    /// `Ready` when the send under way has used up its time.
-    fn poll_limit<B>(
+    /// `Ready` when it is time to do something about the send under way.
+    fn poll_time<B>(
         &mut self,
         mut timer: Pin<&mut Option<Sleep>>,
         cx: &mut Context<'_>,
-    ) -> Poll<()>
+    ) -> Poll<Due>
     where
         P: BodyPolicy<B, Body = PB>,
     {
@@ -327,13 +419,26 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
                 Upload::UnderWay => Some(now),
                 Upload::TakenAt(at) => Some(self.state.tick(at)),
             };
-            let Some(limit) = self.operation.send_limit(settings, body_taken) else {
-                return Poll::Pending;
+            let limit = if self.operation.is_hedging() {
+                self.first_limit
+            } else {
+                self.operation.send_limit(settings, body_taken)
             };
-            if limit <= now {
-                return Poll::Ready(());
+            if limit.is_some_and(|limit| limit <= now) {
+                return Poll::Ready(Due::Limit);
             }
-            arm(timer.as_mut(), self.state.instant(limit).into());
+            let hedge_at = self.operation.hedge_at(settings);
+            if hedge_at.is_some_and(|at| at <= now) {
+                self.is_armed = false;
+                self.first_limit = limit;
+                return Poll::Ready(Due::Hedge);
+            }
+            let next = match (limit, hedge_at) {
+                (Some(limit), Some(hedge_at)) => limit.min(hedge_at),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) => return Poll::Pending,
+            };
+            arm(timer.as_mut(), self.state.instant(next).into());
             self.is_armed = true;
         }
     }
@@ -343,7 +448,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         P: BodyPolicy<B, Body = PB>,
     {
         let again = match &self.request {
-            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => Again::Possible,
+            Some(request) if self.is_ready || self.policy.is_whole(request.body()) => {
+                Again::Possible
+            }
             _ => Again::BodyGone,
         };
         let now = self.now();
@@ -373,8 +480,66 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.handoff = handoff.filter(|_| self.rank == Rank::Retry && directed.is_some());
         self.is_ready = false;
         self.is_armed = false;
+        self.is_paid = false;
         let _scope = scope::enter(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
+    }
+
+    /// Begins a hedge, if a region is there for it and the request can be sent twice (H1, H3).
+    fn hedge<B>(&mut self) -> Option<Pin<Box<Hedge<S, PB>>>>
+    where
+        S: Service<Request<PB>, Response = Response<RB>> + Clone,
+        S::Error: Into<BoxError>,
+        P: BodyPolicy<B, Body = PB>,
+    {
+        let now = self.now();
+        let kept = self
+            .request
+            .as_ref()
+            .filter(|kept| self.policy.is_whole(kept.body()));
+        let copy = kept.and_then(|kept| copy_request(&self.policy, kept));
+        let plan = self
+            .operation
+            .hedge(&runtime::context(&self.state), now)
+            .filter(|_| copy.is_some())?;
+        let mut request = copy?;
+        if let Some(handoff) = Handoff::for_plan(&self.state, plan) {
+            request.extensions_mut().insert(handoff);
+        }
+        let settings = &self.state.extra().retry;
+        let limit = self.operation.send_limit(settings, None);
+        let limit = limit.map(|limit| self.state.instant(limit).into());
+        let hedge = Hedge::new(self.service.clone(), request, limit, self.state.clone());
+        Some(Box::pin(hedge))
+    }
+
+    /// Takes the end of a hedge; `Some` ends the operation.
+    fn hedge_ended(&mut self, ended: Ended<Response<RB>>) -> Option<Result<Response<RB>, Error>> {
+        self.operation.speak_of_hedge(true);
+        let end = match ended {
+            Ended::Answered(response) => self.answered(response).map(Ok),
+            Ended::Failed(error) => self.failed(error).map(Err),
+            Ended::TimedOut => {
+                self.timed_out();
+                None
+            }
+            Ended::NotSent => {
+                self.operation.not_sent(&runtime::context(&self.state));
+                None
+            }
+        };
+        if end.is_none() {
+            self.operation.wait_for_other();
+        }
+        end
+    }
+
+    /// What comes next is about the send for which a hedge may be under way.
+    fn speak_of_first(&mut self) {
+        if self.operation.is_hedging() {
+            self.operation.speak_of_hedge(false);
+        }
+        self.check_carried_out();
     }
 
     /// A retry without a redirect below: the send went where the request said.
@@ -394,7 +559,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let provider = state.provider();
         let (status, headers) = (response.status(), response.headers());
         let verdict = provider.verdict(self.operation.intent(), status, headers);
-        if self.operation.delivers_in_silence(&runtime::context(state), verdict) {
+        if self
+            .operation
+            .delivers_in_silence(&runtime::context(state), verdict)
+        {
             return Some(response);
         }
         let wall_clock = &state.extra().wall_clock;
@@ -404,7 +572,6 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             provider.judge_copy(status, headers),
             retry_after::told_wait(headers, || wall_clock()),
         );
-        self.check_carried_out();
         let (now, draw) = (self.now(), self.draw());
         let region = self.operation.region();
         let fate = self
@@ -414,7 +581,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.limit_signature(now);
         match fate {
             Fate::Deliver { told: false } => return Some(response),
-            Fate::Deliver { .. } => return Some(self.with_served(region, response)),
+            Fate::Deliver { .. } => {
+                self.operation.give_other_up(now);
+                return Some(self.with_served(region, response));
+            }
             Fate::Hold => self.kept.get_or_insert_default().held = Some((region, response)),
             Fate::Keep => self.kept.get_or_insert_default().of_copy = Some((region, response)),
             _ => {}
@@ -428,7 +598,6 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if error.kind() == crate::ErrorKind::Config {
             return Some(error);
         }
-        self.check_carried_out();
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
             self.operation.not_sent(&runtime::context(&self.state));
             return None;
@@ -439,7 +608,6 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     }
 
     fn timed_out(&mut self) {
-        self.check_carried_out();
         self.note_fault(Fault::TimedOut);
     }
 
@@ -479,6 +647,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// it holds, if there is one (T7).
     fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
         let context = runtime::context(&self.state);
+        self.is_paid = false;
         self.operation.not_sent(&context);
         let finish = self.operation.finish_unready(&context);
         if let Some(error) = error {

@@ -5,6 +5,7 @@
 
 mod answer;
 mod future;
+mod hedge;
 mod response_future;
 mod start;
 

@@ -17,14 +17,10 @@ pub(crate) enum Start {
     /// Not this service's, or neutral: passed on as it is (I3, I8).
     Pass,
     /// Driven by this operation; `home` says that the first send goes out as it is.
-    Drive {
-        operation: Operation,
-        home: bool,
-    },
+    Drive { operation: Operation, home: bool },
     /// Refused.
     Refuse(Error),
 }
-
 
 /// Looks at a request for the layer of that rank.
 #[inline]

@@ -80,9 +80,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let started = match scope::misplaced_above(service_id(&self.state), Rank::Redirect) {
-            Some(above) => {
-                Start::Refuse(scope::misplaced(&self.state, Rank::Redirect, above))
-            }
+            Some(above) => Start::Refuse(scope::misplaced(&self.state, Rank::Redirect, above)),
             None => match self.follow(&mut request) {
                 Some(Ok(())) => Start::Pass,
                 Some(Err(error)) => Start::Refuse(error),

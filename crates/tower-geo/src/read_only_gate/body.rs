@@ -49,7 +49,9 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.project().kind.project() {
             KindProj::Passed { inner } => inner.poll_frame(cx),
-            KindProj::Problem { text } => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            KindProj::Problem { text } => {
+                Poll::Ready(text.take().map(|text| Ok(Frame::data(text))))
+            }
         }
     }
 

@@ -29,9 +29,9 @@ pub(super) fn response(state: &State, refused: &ReadOnly, now: Tick) -> Response
         HeaderValue::from_static("application/problem+json"),
     );
     // Whole seconds, rounded up: a client that comes back a moment too early is refused again.
-    let seconds = refused
-        .until
-        .map_or(DEFAULT_RETRY_AFTER, |until| until.since(now).as_secs_f64().ceil().max(1.0));
+    let seconds = refused.until.map_or(DEFAULT_RETRY_AFTER, |until| {
+        until.since(now).as_secs_f64().ceil().max(1.0)
+    });
     if let Ok(value) = HeaderValue::try_from(format!("{seconds:.0}")) {
         headers.insert(RETRY_AFTER, value);
     }

@@ -102,7 +102,11 @@ impl<S, M> ReadOnlyGate<S, M> {
             Poll::Pending => {
                 self.readiness = Readiness::Pending;
                 // Turning read-only wakes this caller, who is then refused.
-                self.state.extra().gate_followers.waiting.register(cx.waker());
+                self.state
+                    .extra()
+                    .gate_followers
+                    .waiting
+                    .register(cx.waker());
                 if !self.state.is_calm() && self.is_read_only() {
                     return Poll::Ready(Ok(()));
                 }

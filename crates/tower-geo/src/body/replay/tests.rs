@@ -26,7 +26,11 @@ impl Body for Frames {
         mut self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.pop_front().map(|frame| Ok(Frame::data(frame.into()))))
+        Poll::Ready(
+            self.0
+                .pop_front()
+                .map(|frame| Ok(Frame::data(frame.into()))),
+        )
     }
 }
 

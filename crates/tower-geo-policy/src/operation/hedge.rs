@@ -1,0 +1,127 @@
+//! A second region for a read that has no answer yet (H1 to H3).
+//!
+//! While a hedge is out the operation knows two sends. It speaks of one at a time, the *current*
+//! one: whoever reports an outcome chooses first which of them is meant.
+
+use std::time::Duration;
+
+use crate::breaker::{Admission, Standing};
+use crate::budget;
+use crate::retry_settings::RetrySettings;
+use crate::tick::Tick;
+use crate::trail::{Ending, Send, SendKind};
+use crate::verdict::Verdict;
+
+use super::{Context, Current, Operation, Plan, Reach};
+
+impl Operation {
+    /// When the send under way is to be hedged, if it is one that may be: the first of a read
+    /// (H1). Whether a region is there for it is seen then.
+    #[must_use]
+    pub fn hedge_at(&self, settings: &RetrySettings) -> Option<Tick> {
+        let may_be = self.sends == 1
+            && !self.has_hedged
+            && self.reach == Reach::Everywhere
+            && self.intent.is_redirectable();
+        if !may_be {
+            return None;
+        }
+        Some(self.current.at? + settings.get_hedge()?)
+    }
+
+    /// Begins a hedge, which becomes the current send. `None`: no region may take one (H3), and
+    /// it is not asked again.
+    pub fn hedge<X>(&mut self, context: &Context<'_, X>, now: Tick) -> Option<Plan> {
+        self.has_hedged = true;
+        let state = context.state;
+        let too_many = self.sends > context.settings.get_max_retries();
+        let too_late = self
+            .deadline(context.settings)
+            .is_some_and(|deadline| now >= deadline);
+        if too_many || too_late {
+            return None;
+        }
+        let candidates = self.candidates(state.regions());
+        let region = candidates.as_slice().iter().copied().find(|&region| {
+            let bucket = context.budgets.get(region.index());
+            region != self.current.region
+                && state.standing(region, self.circuit(), now) == Standing::Closed
+                && !state.is_set_aside(region, now)
+                && state.resting(region, now).is_none()
+                && !(state.in_maintenance() && region == state.regions().writer())
+                && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
+        })?;
+        let destination = self.destination(state.regions(), region)?;
+        let Ok(Admission::Plain) = state.admit(region, self.circuit(), now) else {
+            return None;
+        };
+        let paid = match context.budgets.get(region.index()) {
+            Some(bucket) if bucket.try_pay(budget::HEDGE) => budget::HEDGE,
+            Some(_) => return None,
+            None => 0,
+        };
+        self.sends += 1;
+        let hedge = Current {
+            region,
+            kind: SendKind::Hedge,
+            probe: false,
+            shares: 1,
+            paid,
+            waited: Duration::ZERO,
+            at: Some(now),
+            cut_by_deadline: false,
+        };
+        let first = std::mem::replace(&mut self.current, hedge);
+        self.other = Some(Box::new(first));
+        Some(Plan {
+            destination,
+            kind: SendKind::Hedge,
+            directed: region != self.home,
+            slot: None,
+            failure_given: self.failure_given(region),
+        })
+    }
+
+    /// Whether two sends are under way.
+    #[must_use]
+    pub const fn is_hedging(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Speaks of the hedge from now on, or of the send that it was made for.
+    pub fn speak_of_hedge(&mut self, hedge: bool) {
+        let is_hedge = matches!(self.current.kind, SendKind::Hedge);
+        if is_hedge != hedge {
+            if let Some(other) = &mut self.other {
+                std::mem::swap(&mut self.current, other);
+            }
+        }
+    }
+
+    /// The current send has failed: the other one is waited for, alone (H2).
+    pub fn wait_for_other(&mut self) {
+        if let Some(other) = self.other.take() {
+            self.current = *other;
+        }
+    }
+
+    /// The current send has won: the other one is given up (H2). What it took from the budget is
+    /// spent.
+    pub fn give_other_up(&mut self, now: Tick) {
+        let Some(other) = self.other.take() else {
+            return;
+        };
+        let started = self.started.unwrap_or(now);
+        let at = other.at.unwrap_or(now);
+        self.past.get_or_insert_default().trail.push(Send {
+            region: other.region,
+            kind: other.kind,
+            probe: other.probe,
+            waited: other.waited,
+            at: at.since(started),
+            took: now.since(at),
+            ending: Ending::Dropped,
+            verdict: Verdict::Dropped,
+        });
+    }
+}
