@@ -1,10 +1,10 @@
 //! When the account is read again (C3, C5, C7, C8): one read at a time, and who waits for it.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::sync::{Mutex, lock};
 use crate::tick::Tick;
 
 /// Between two reads of the same [`Cause`] lies at least so much time, where the cause is one that
@@ -107,10 +107,15 @@ impl Inner {
 pub(super) struct AccountReads(Mutex<Inner>);
 
 impl AccountReads {
+    /// What is behind the lock is valid after every single step, so a panic elsewhere matters not.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks for a read without waiting for it. Returns whether there will be one because of it: not
     /// if one has just begun, nor if the last one for this cause is too recent.
     pub(super) fn ask(&self, cause: Cause, now: Tick) -> bool {
-        let mut inner = lock(&self.0);
+        let mut inner = self.lock();
         let is_new = inner.under_way != Some(now) && inner.permitted(cause, now) <= now;
         if is_new {
             inner.want(cause, now);
@@ -120,7 +125,7 @@ impl AccountReads {
 
     /// Looks for a read that began at `since` or later, and asks for one if there is none.
     pub(super) fn wish(&self, cause: Cause, since: Tick, now: Tick) -> Wish {
-        let mut inner = lock(&self.0);
+        let mut inner = self.lock();
         if let Some(last) = inner.last.filter(|last| last.started >= since) {
             return Wish::Granted(last);
         }
@@ -135,17 +140,17 @@ impl AccountReads {
     /// The time since which a read counts for somebody who comes now and knows nothing: the
     /// beginning of the one that is under way, or now.
     pub(super) fn join(&self, now: Tick) -> Tick {
-        lock(&self.0).under_way.unwrap_or(now)
+        self.lock().under_way.unwrap_or(now)
     }
 
     /// How many reads have ended.
     pub(super) fn finished(&self) -> u64 {
-        lock(&self.0).finished
+        self.lock().finished
     }
 
     /// Whether a read is due. If so, it has begun with this.
     pub(super) fn poll(&self, now: Tick) -> ReadStep {
-        let mut inner = lock(&self.0);
+        let mut inner = self.lock();
         if inner.under_way.is_some() {
             return ReadStep::UnderWay;
         }
@@ -170,7 +175,7 @@ impl AccountReads {
 
     /// The read under way has ended; the next is due then.
     pub(super) fn finish(&self, end: ReadEnd, due: Tick) {
-        let mut inner = lock(&self.0);
+        let mut inner = self.lock();
         if let Some(started) = inner.under_way.take() {
             inner.last = Some(Finished { started, end });
             inner.finished += 1;
@@ -180,7 +185,7 @@ impl AccountReads {
 
     /// The read under way was dropped: another is due at once, since somebody may wait for it.
     pub(super) fn abandon(&self) {
-        let mut inner = lock(&self.0);
+        let mut inner = self.lock();
         if inner.under_way.take().is_some() {
             inner.due = Tick::ZERO;
         }
