@@ -19,7 +19,7 @@ use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
 use super::answer::Kept;
-use super::hedge::{Ended, Hedge};
+use super::hedge::{Ended, Hedge, Progress};
 use super::start::{keep_for_later, request_id};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
@@ -76,6 +76,8 @@ struct Driver<S, P, R, PB> {
     first_limit: Option<Tick>,
     /// Whether a send has been paid for and has not left.
     is_paid: bool,
+    /// Whether a hedge was made, or could not be (H1).
+    has_hedge: bool,
     policy: P,
     state: State,
     rank: Rank,
@@ -187,6 +189,7 @@ where
                 is_armed: false,
                 first_limit: None,
                 is_paid: false,
+                has_hedge: false,
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -249,21 +252,18 @@ where
                             (driver.failed(error.into(), stayed), true)
                         }
                         Poll::Pending => {
-                            if let Some(hedge) = this.hedge {
-                                if let Poll::Ready(ended) = hedge.as_mut().poll_end(cx) {
-                                    *this.hedge = None;
-                                    if let Some(end) = driver.hedge_ended(ended) {
-                                        let _scope = scope::enter_outrun(&driver.state);
-                                        this.phase.set(Phase::Done);
-                                        return Poll::Ready(end);
-                                    }
-                                    // The pending send is waited for, alone (H2).
-                                    continue;
+                            if let Poll::Ready(end) = driver.poll_hedge::<B>(this.hedge, cx) {
+                                if let Some(end) = end {
+                                    let _scope = scope::enter_outrun(&driver.state);
+                                    this.phase.set(Phase::Done);
+                                    return Poll::Ready(end);
                                 }
+                                // The pending send is waited for, alone (H2).
+                                continue;
                             }
                             match ready!(driver.poll_time::<B>(this.timer.as_mut(), cx)) {
                                 Due::Hedge => {
-                                    *this.hedge = driver.hedge::<B>();
+                                    *this.hedge = driver.prepare_hedge::<B>();
                                     continue;
                                 }
                                 Due::Limit => {}
@@ -284,21 +284,19 @@ where
                     // and the breaker, such as a time-out, the breaker has seen nothing yet and
                     // learns now that the send was cut.
                     let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
-                    if this.hedge.is_some() {
+                    if this.hedge.as_ref().is_some_and(|hedge| hedge.is_sent()) {
                         driver.operation.wait_for_other();
                         this.phase.set(Phase::HedgeOnly);
                     } else {
+                        // One that has not left is overtaken by falling over.
+                        *this.hedge = None;
                         this.phase.set(Phase::Deciding);
                     }
                 }
                 PhaseProj::HedgeOnly => {
-                    if let Some(hedge) = this.hedge {
-                        let ended = ready!(hedge.as_mut().poll_end(cx));
-                        *this.hedge = None;
-                        if let Some(end) = driver.hedge_ended(ended) {
-                            this.phase.set(Phase::Done);
-                            return Poll::Ready(end);
-                        }
+                    if let Some(end) = ready!(driver.poll_hedge::<B>(this.hedge, cx)) {
+                        this.phase.set(Phase::Done);
+                        return Poll::Ready(end);
                     }
                     this.phase.set(Phase::Deciding);
                 }
@@ -436,7 +434,11 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             if limit.is_some_and(|limit| limit <= now) {
                 return Poll::Ready(Due::Limit);
             }
-            let hedge_at = self.operation.hedge_at(settings);
+            let hedge_at = if self.has_hedge {
+                None
+            } else {
+                self.operation.hedge_at(settings)
+            };
             if hedge_at.is_some_and(|at| at <= now) {
                 self.is_armed = false;
                 self.first_limit = limit;
@@ -497,46 +499,76 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         Some(Ok(self.service.call(request)))
     }
 
-    /// Begins a hedge, if a region is there for it and the request can be sent twice (H1, H3).
-    fn hedge<B>(&mut self) -> Option<Pin<Box<Hedge<S, PB>>>>
+    /// Gets a hedge ready to leave, if the request can be sent twice (H1).
+    fn prepare_hedge<B>(&mut self) -> Option<Pin<Box<Hedge<S, PB>>>>
     where
         S: Service<Request<PB>, Response = Response<RB>> + Clone,
         S::Error: Into<BoxError>,
         P: BodyPolicy<B, Body = PB>,
     {
-        let now = self.now();
+        self.has_hedge = true;
         let kept = self
             .request
             .as_ref()
-            .filter(|kept| self.policy.is_whole(kept.body()));
-        let copy = kept.and_then(|kept| copy_request(&self.policy, kept));
-        let plan = self
-            .operation
-            .hedge(&runtime::context(&self.state), now)
-            .filter(|_| copy.is_some())?;
-        let mut request = copy?;
-        if let Some(handoff) = Handoff::for_plan(&self.state, plan) {
-            request.extensions_mut().insert(handoff);
-        }
-        let settings = &self.state.extra().retry;
-        let limit = self.operation.send_limit(settings, None);
-        let limit = limit.map(|limit| self.state.instant(limit).into());
-        let hedge = Hedge::new(self.service.clone(), request, limit, self.state.clone());
+            .filter(|kept| self.policy.is_whole(kept.body()))?;
+        let request = copy_request(&self.policy, kept)?;
+        let hedge = Hedge::new(self.service.clone(), request, self.state.clone());
         Some(Box::pin(hedge))
     }
 
+    /// Drives a hedge, if there is one. When it is over, `Some` ends the operation.
+    fn poll_hedge<B>(
+        &mut self,
+        hedge: &mut Option<Pin<Box<Hedge<S, PB>>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Response<RB>, Error>>>
+    where
+        S: Service<Request<PB>, Response = Response<RB>> + Clone,
+        S::Error: Into<BoxError>,
+        P: BodyPolicy<B, Body = PB>,
+    {
+        while let Some(mut sending) = hedge.as_mut().map(Pin::as_mut) {
+            match ready!(sending.as_mut().poll_progress(cx)) {
+                Progress::IsReady => {
+                    let (context, now) = (runtime::context(&self.state), self.now());
+                    let Some(plan) = self.operation.hedge(&context, now) else {
+                        // No region may take it (H3).
+                        *hedge = None;
+                        return Poll::Ready(None);
+                    };
+                    let limit = self.operation.send_limit(context.settings, None);
+                    let limit = limit.map(|limit| self.state.instant(limit).into());
+                    sending.send(Handoff::for_plan(&self.state, plan), limit);
+                }
+                Progress::NotSent => {
+                    *hedge = None;
+                    return Poll::Ready(None);
+                }
+                Progress::Ended(ended) => {
+                    let handoff = sending.take_handoff();
+                    *hedge = None;
+                    return Poll::Ready(self.hedge_ended(ended, handoff));
+                }
+            }
+        }
+        Poll::Pending
+    }
+
     /// Takes the end of a hedge; `Some` ends the operation.
-    fn hedge_ended(&mut self, ended: Ended<Response<RB>>) -> Option<Result<Response<RB>, Error>> {
+    fn hedge_ended(
+        &mut self,
+        ended: Ended<Response<RB>>,
+        handoff: Option<Handoff>,
+    ) -> Option<Result<Response<RB>, Error>> {
         self.operation.speak_of_hedge(true);
+        if handoff.is_some_and(|handoff| handoff.has_stayed()) {
+            self.operation.stay_home();
+        }
         let end = match ended {
             Ended::Answered(response) => self.answered(response).map(Ok),
             Ended::Failed(error) => self.failed(error, false),
             Ended::TimedOut => {
                 self.timed_out();
-                None
-            }
-            Ended::NotSent => {
-                self.operation.not_sent(&runtime::context(&self.state));
                 None
             }
         };
@@ -561,7 +593,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let stayed = self
             .handoff
             .take()
-            .is_some_and(|handoff| !handoff.was_carried_out());
+            .is_some_and(|handoff| handoff.has_stayed());
         if stayed {
             self.operation.stay_home();
         }
