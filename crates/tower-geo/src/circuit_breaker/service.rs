@@ -9,6 +9,7 @@ use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};
 use super::pending::Pending;
+use crate::background::BackgroundSend;
 use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
@@ -52,6 +53,8 @@ impl<S> CircuitBreaker<S> {
         }
         let handoff = if request.extensions().is_empty() {
             None
+        } else if BackgroundSend::is_of(request.extensions(), state) {
+            return Ok(None);
         } else {
             Handoff::take(request.extensions_mut(), state)
         };

@@ -11,6 +11,7 @@ use tower_geo_policy::fault::Fault;
 use tower_geo_policy::operation::{
     Again, Answer, Failure, Fate, Finish, Operation, Plan, Reach, Step,
 };
+use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
 use tower_geo_policy::tick::Tick;
@@ -25,10 +26,11 @@ use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
 use crate::handoff::Handoff;
+use crate::last_sync::service_clock;
 use crate::redirect::redirect;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
-use crate::served::Served;
+use crate::served::{Served, ServedAge};
 
 pin_project! {
     /// An operation under way: the inside of the response futures of Retry and GeoRedirect.
@@ -360,6 +362,20 @@ where
     }
 }
 
+/// F5: an acknowledged write is not read from a copy that may lack it. The service's own clock
+/// says when that was.
+fn note_write<B>(state: &State, key: Key, response: &Response<B>) {
+    let runtime = state.extra();
+    if let Some(floor) = runtime
+        .copies
+        .floor
+        .as_ref()
+        .filter(|_| response.status().is_success())
+    {
+        floor.raise(key, service_clock(state, response.headers()));
+    }
+}
+
 /// Sets the timer, keeping the one that is there.
 fn arm(mut timer: Pin<&mut Option<Sleep>>, until: tokio::time::Instant) {
     match timer.as_mut().as_pin_mut() {
@@ -606,6 +622,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let provider = state.provider();
         let (status, headers) = (response.status(), response.headers());
         let verdict = provider.verdict(self.operation.intent(), status, headers);
+        if let Some(key) = self.operation.written_key() {
+            note_write(state, key, &response);
+        }
         if self
             .operation
             .delivers_in_silence(&runtime::context(state), verdict)
@@ -761,7 +780,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     fn with_served(&mut self, region: RegionId, mut response: Response<RB>) -> Response<RB> {
         let after_ambiguous = self.operation.is_after_ambiguous(response.status());
         let trail: Trail = self.operation.take_trail();
-        let served = Served::new(self.state.clone(), region, trail, after_ambiguous);
+        let age = ServedAge::of(&self.state, region, &response);
+        let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
         response.extensions_mut().insert(served);
         response
     }

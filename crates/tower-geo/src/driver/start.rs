@@ -2,10 +2,13 @@
 
 use http::{HeaderName, HeaderValue, Method, Request};
 use tower_geo_policy::budget;
+use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
+use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
+use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
@@ -67,6 +70,9 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
                 return Start::Refuse(Error::config(state, PIN_WITHOUT_REDIRECT));
             }
         }
+        if BackgroundSend::is_of(request.extensions(), state) {
+            return Start::Pass;
+        }
         let handoff = Handoff::take(request.extensions_mut(), state);
         if let Some(slot) = handoff.and_then(|handoff| handoff.take_slot()) {
             operation.set_slot(slot);
@@ -74,6 +80,9 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     }
     if request.method() == Method::DELETE {
         operation.set_is_delete();
+    }
+    if state.extra().copies.floor.is_some() {
+        operation.set_key(key_of(state, intent, request));
     }
     if !state.extra().failed_ids.is_empty() {
         note_repeat(state, request, &mut operation);
@@ -85,6 +94,22 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
 /// R10: the answer would be of another region than the one that the caller insists on.
 const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than the one that it \
     names, and there is no GeoRedirectLayer below RetryLayer to send it there";
+
+/// F5: what the request reads or writes.
+fn key_of<B>(state: &State, intent: Intent, request: &Request<B>) -> Key {
+    let (method, uri) = (request.method(), request.uri());
+    if intent.is_write() && state.provider().writes_many(method, uri, request.headers()) {
+        return Key::MANY;
+    }
+    let path = uri.path();
+    let below_account = path
+        .strip_prefix('/')
+        .and_then(|path| path.find('/').and_then(|at| path.get(at..)));
+    Key::of_path(match below_account {
+        Some(below) if state.regions().is_path_style() => below,
+        _ => path,
+    })
+}
 
 /// T8: a client above us repeats what has just been given up.
 fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
