@@ -1,8 +1,4 @@
 //! The code of README.md compiles, and is the code below, line by line.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, which are to fail loudly"
-)]
 
 use bytes::Bytes;
 use http::Request;

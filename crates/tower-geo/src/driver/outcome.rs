@@ -25,7 +25,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let stayed = self
             .handoff
             .take()
-            .is_some_and(|handoff| !handoff.was_carried_out());
+            .is_some_and(|handoff| handoff.has_stayed());
         if stayed {
             self.operation.stay_home();
         }
