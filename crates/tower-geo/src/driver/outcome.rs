@@ -10,7 +10,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
 use tower_geo_policy::verdict::Verdict;
 
-use super::driver::Driver;
+use super::sending::Driver;
 use super::signature_limit;
 use super::start::request_id;
 use crate::error::{BoxError, Error, RequestLine};
@@ -25,7 +25,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let stayed = self
             .handoff
             .take()
-            .is_some_and(|handoff| !handoff.was_carried_out());
+            .is_some_and(|handoff| handoff.has_stayed());
         if stayed {
             self.operation.stay_home();
         }
