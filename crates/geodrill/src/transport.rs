@@ -6,15 +6,16 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderName, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
+use tower_geo::fault::Sent;
 use tower_service::Service;
 
 use crate::format::{Answer, BodyEnd, Fault, What};
-use crate::script::Sent;
 use crate::stage::{Reply, SendKind, SendRecord, Sends, Stage, Ticket};
 
 /// Which region of a service a request goes to; told by the layers, which know the endpoints.
@@ -70,15 +71,9 @@ impl Transport {
     fn begin<B>(&self, request: &Request<B>) -> (Arc<Answer>, Line) {
         let uri = request.uri();
         let at_ms = self.stage.now_ms();
-        let host = host_of(uri);
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let answer = self.stage.script().answer(Sent {
-            at_ms,
-            host: &host,
-            method: request.method(),
-            path,
-            headers: request.headers(),
-        });
+        let at = Duration::from_millis(at_ms);
+        let sent = Sent::new(at, request.method(), uri, request.headers());
+        let answer = self.stage.script().answer(&sent);
         let told = (self.teller)(request.extensions());
         let region = (self.region_of)(uri);
         self.stage.sent(self.service, region);
@@ -94,16 +89,20 @@ impl Transport {
         };
         let index = {
             let mut ongoing = sends.lock();
-            let headers = shown(&ongoing.show, request, &host);
+            let headers = shown(&ongoing.show, request, sent.host());
             let keep = self.stage.keeps();
             ongoing.list.push(SendRecord {
                 at_ms,
                 kind: told.kind,
                 probe: told.probe,
                 region,
-                path: if keep { path.to_owned() } else { String::new() },
+                path: if keep {
+                    sent.path().to_owned()
+                } else {
+                    String::new()
+                },
                 host: if keep {
-                    host.into_owned()
+                    sent.host().to_owned()
                 } else {
                     String::new()
                 },
@@ -123,22 +122,6 @@ impl Transport {
             reply: None,
         };
         (answer, line)
-    }
-}
-
-/// The authority as rules see it: lower case, with the port where it is not the scheme's own.
-fn host_of(uri: &Uri) -> std::borrow::Cow<'_, str> {
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let standard = match uri.scheme_str() {
-        Some("https") => ":443",
-        Some("http") => ":80",
-        _ => "",
-    };
-    let host = authority.strip_suffix(standard).unwrap_or(authority);
-    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        host.to_ascii_lowercase().into()
-    } else {
-        host.into()
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, HeaderValue, Method, Uri};
 use indexmap::IndexMap;
+use tower_geo::fault::Rules;
 
 use super::{
     Act, Deed, Defaults, Drill, Expect, Millis, Request, RequestOptions, Service, ServiceKind,
@@ -44,7 +45,9 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
         hosts.insert(key, wire::host(raw, &path)?);
     }
-    let rules = each(raw.rules, "rules", wire::rule)?;
+    // What a rule may say is checked with the path of each key; this is for what is left.
+    let rules = Rules::new(each(raw.rules, "rules", wire::rule)?)
+        .map_err(|error| Problem::at("rules", error.to_string()))?;
     let requests = each(raw.requests, "requests", |raw, path| {
         request(raw, path, &names, &services)
     })?;
