@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use tower_geo::policy::breaker::{Admission, Circuit, Outcome};
+use tower_geo::policy::breaker::{Circuit, Outcome};
 use tower_geo::policy::region::{Endpoint, Region, RegionId, Regions};
 use tower_geo::policy::service_state::{ServiceConfig, ServiceRoot, ServiceState};
 use tower_geo::policy::static_service::StaticService;
@@ -164,11 +164,9 @@ fn breaker_closed() -> Box<dyn FnMut() + Send> {
 
 #[inline(never)]
 fn admit_and_settle(state: &ServiceState, now: Tick) {
-    if let Ok(Admission::Plain) = state.admit(RegionId::FIRST, Circuit::Reads, now) {
-        if let Some(sent) = state.send_started(RegionId::FIRST, Circuit::Reads, now) {
-            let outcome = Outcome::answer(Evidence::Success);
-            black_box(state.send_settled(sent, outcome, now, || 1.0));
-        }
+    if let Some(sent) = state.send_if_calm(RegionId::FIRST, Circuit::Reads, now) {
+        let outcome = Outcome::answer(Evidence::Success);
+        black_box(state.send_settled(sent, outcome, now, || 1.0));
     }
 }
 

@@ -52,6 +52,28 @@ impl std::ops::Add<Duration> for Tick {
 }
 
 /// The length of a duration in nanoseconds, saturating.
+#[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    const SECOND: u64 = 1_000_000_000;
+
+    // Shorter than by way of `as_nanos`, which counts in 128 bits; every time stamp comes here.
+    let seconds = duration.as_secs();
+    if seconds >= u64::MAX / SECOND {
+        return u64::MAX;
+    }
+    seconds * SECOND + u64::from(duration.subsec_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_saturate() {
+        assert_eq!(nanos(Duration::ZERO), 0);
+        assert_eq!(nanos(Duration::new(3, 7)), 3_000_000_007);
+        assert_eq!(nanos(Duration::MAX), u64::MAX);
+        assert_eq!(nanos(Duration::from_nanos(u64::MAX)), u64::MAX);
+        assert_eq!(Tick::FOREVER + Duration::from_secs(1), Tick::FOREVER);
+    }
 }

@@ -369,7 +369,7 @@ fn azure_kind(
              the secondary",
         ));
     }
-    let kind = service.or(account.service()).ok_or_else(|| {
+    let kind = service.or_else(|| account.service()).ok_or_else(|| {
         ConfigError::new(
             "endpoint",
             "does not say which storage service it is; say so with `storage_service`",

@@ -57,7 +57,7 @@ fn quick_breaker() -> BreakerSettings {
         // Several tries fall into the outage; the last may be this long after its end.
         .open_for(Duration::from_millis(500))
         .max_open_for(Duration::from_secs(1))
-        .probe_deadline(Duration::from_millis(500))
+        .probe_deadline(Duration::from_secs(1))
         // The share of reads that returns first, then the next, each for half a second.
         .ramp([0.1, 0.5])
         .ramp_step(Duration::from_millis(500))
@@ -66,7 +66,7 @@ fn quick_breaker() -> BreakerSettings {
 /// A black hole costs each of the first sends this time-out; callers here wait 5 s at most.
 fn quick_retry() -> RetrySettings {
     RetrySettings::new()
-        .attempt_timeout(Duration::from_millis(500))
+        .attempt_timeout(Duration::from_secs(1))
         .delay(Duration::from_millis(100))
         .deadline(Duration::from_secs(5))
 }

@@ -9,8 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tower::ServiceExt as _;
-use tower_geo::policy::operation::{RegionRef, RequestOptions};
-use tower_geo::{BoxError, Error, ErrorKind, Served};
+use tower_geo::{BoxError, Error, ErrorKind, RegionRef, RequestOptions, Served};
 
 use crate::client::Blobs;
 

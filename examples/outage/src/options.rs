@@ -6,9 +6,12 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, ValueEnum};
 
 /// The shortest outage in which the circuits surely open, and the gate is seen to work.
-const SHORTEST_OUTAGE: Duration = Duration::from_millis(1500);
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(2);
 /// The shortest time around the outage: a third before it, the rest to return in.
 const SHORTEST_REST: Duration = Duration::from_millis(4500);
+
+/// What the emulator, one process for both regions, surely keeps up with.
+const FASTEST_AZURITE: u32 = 100;
 
 /// Loses a region, keeps reading, refuses writes, and comes back.
 ///
@@ -22,7 +25,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(4500);
                   played.\n\nThe circuits of this demonstration are quick, so that it takes \
                   seconds: they open after 5 failures (default of the library: 10), are tried again \
                   after half a second, at most one (30 s, at most 5 min), and reads return in two \
-                  steps of half a second (3 s each). A send may take half a second (10 s)."
+                  steps of half a second (3 s each). A send may take one second (10 s)."
 )]
 pub(crate) struct Options {
     /// How the primary goes away
@@ -42,7 +45,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "6", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) outage: Duration,
 
-    /// Operations per second, three reads to each write
+    /// Operations per second, three reads to each write; 20 to 1000, with --azurite at most 100
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(20..=1000))]
     pub(crate) rate: u32,
 
@@ -119,6 +122,10 @@ impl Options {
                  before and an after",
                 SHORTEST_REST.as_secs_f64()
             )
+        } else if self.azurite && self.rate > FASTEST_AZURITE {
+            format!(
+                "--rate must be at most {FASTEST_AZURITE} with --azurite, which keeps up with no more"
+            )
         } else {
             return Ok(());
         };
@@ -161,7 +168,7 @@ mod tests {
     #[test]
     fn senseless_options_are_refused_with_the_option_named() {
         for (arguments, named) in [
-            (&["--outage", "1"][..], "--outage"),
+            (&["--outage", "1.9"][..], "--outage"),
             (&["--outage", "-1"], "--outage"),
             (&["--outage", "12"], "--duration"),
             (&["--duration", "nan"], "--duration"),
@@ -170,6 +177,7 @@ mod tests {
             (&["--duration", "3601"], "--duration"),
             (&["--rate", "0"], "--rate"),
             (&["--rate", "1001"], "--rate"),
+            (&["--rate", "101", "--azurite"], "--rate"),
             (&["--failure", "explode"], "--failure"),
             (&["--format", "xml"], "--format"),
         ] {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
-use tower_geo::{Account, BoxError, CircuitPhase, Event, EventKind, GateStatus, GeoService};
+use tower_geo::{
+    Account, BoxError, Circuit, CircuitPhase, Event, EventKind, GateStatus, GeoService, RegionRef,
+};
 
 use crate::client::client;
 use crate::load::{Application, Journal};
@@ -13,7 +16,7 @@ use crate::options::Options;
 use crate::report::{Counts, Happened, Moments, Report};
 use crate::screen::Screen;
 use crate::story;
-use crate::world::World;
+use crate::world::{Arrived, World};
 
 /// What the service told, and when.
 type Told = (Instant, Event);
@@ -45,7 +48,7 @@ pub(crate) async fn play(options: &Options) -> Result<Report, BoxError> {
     stage.screen.finish();
 
     let arrived = world.arrived();
-    let books = story::audit(&application, &journal).await?;
+    let books = story::audit(&application, &journal).await;
     Ok(stage.report(begun, arrived, books))
 }
 
@@ -106,8 +109,8 @@ impl<'a> Stage<'a> {
         );
         self.watch_until(began + self.options.goes_away_at()).await;
         let at = began.elapsed();
-        self.world.take_away(self.options.failure).await?;
         self.moments.gone = at;
+        self.world.take_away(self.options.failure).await?;
         self.happens(
             at,
             format!("THE PRIMARY IS GONE: {}", self.options.failure.told()),
@@ -122,10 +125,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits for the operations that are under way; each ends by its deadline.
-    async fn last_answers(
-        &mut self,
-        mut load: tokio::task::JoinHandle<u64>,
-    ) -> Result<u64, BoxError> {
+    async fn last_answers(&mut self, mut load: JoinHandle<u64>) -> Result<u64, BoxError> {
         let begun = loop {
             tokio::select! {
                 Some(told) = self.told.recv() => self.hear(&told),
@@ -199,15 +199,13 @@ impl<'a> Stage<'a> {
         self.happened.push(Happened::new(at, what));
     }
 
-    fn report(self, begun: u64, arrived: crate::world::Arrived, books: story::Books) -> Report {
+    fn report(self, begun: u64, arrived: Arrived, books: story::Books) -> Report {
         let is_closed = |circuit| {
             self.service
-                .circuit(&tower_geo::policy::operation::RegionRef::Primary, circuit)
+                .circuit(&RegionRef::Primary, circuit)
                 .is_ok_and(|state| state.phase == CircuitPhase::Closed && state.ramp.is_none())
         };
-        let all_closed = [tower_geo::Circuit::Reads, tower_geo::Circuit::Writes]
-            .into_iter()
-            .all(is_closed);
+        let all_closed = [Circuit::Reads, Circuit::Writes].into_iter().all(is_closed);
         let standing = story::Standing {
             begun,
             arrived,

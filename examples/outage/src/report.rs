@@ -118,12 +118,14 @@ impl fmt::Display for Counts {
 }
 
 /// When what turned, from the start.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
-    /// The primary was taken away.
+    /// The primary was taken away; later than everything until it is.
     pub(crate) gone: Duration,
     /// It was brought back.
     pub(crate) back: Duration,
+    /// One of its circuits opened before that, without a reason.
+    pub(crate) opened_before: bool,
     /// Its circuit of reads opened: from here on reads start at the secondary.
     pub(crate) reads_switched: Option<Duration>,
     /// The gate began to refuse writes.
@@ -134,10 +136,25 @@ pub(crate) struct Moments {
     pub(crate) writes_back: Option<Duration>,
 }
 
+impl Default for Moments {
+    fn default() -> Self {
+        Self {
+            gone: Duration::MAX,
+            back: Duration::MAX,
+            opened_before: false,
+            reads_switched: None,
+            read_only: None,
+            reads_closed: None,
+            writes_back: None,
+        }
+    }
+}
+
 impl Moments {
     /// A circuit of the primary changed.
     pub(crate) fn circuit_turned(&mut self, at: Duration, circuit: Circuit, to: CircuitPhase) {
         match (circuit, to) {
+            (_, CircuitPhase::Open) if at < self.gone => self.opened_before = true,
             (Circuit::Reads, CircuitPhase::Open) => {
                 self.reads_switched.get_or_insert(at);
                 self.reads_closed = None;
@@ -150,7 +167,7 @@ impl Moments {
     /// The gate changed.
     pub(crate) fn gate_turned(&mut self, at: Duration, to: GateStatus) {
         match to {
-            GateStatus::ReadOnly => {
+            GateStatus::ReadOnly if at >= self.gone => {
                 self.read_only.get_or_insert(at);
                 self.writes_back = None;
             }

@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use tower_geo::BoxError;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use crate::load::{Application, End, Journal, Op, Stored, WriteEnd};
 use crate::report::{Check, Counts, Moments};
@@ -11,6 +13,10 @@ use crate::world::Arrived;
 
 /// Of the last reads, so many must have come from the primary.
 const LAST_READS: usize = 5;
+
+/// How long reading back may wait for a primary that does not answer, and how long between tries.
+const AUDIT: Duration = Duration::from_secs(15);
+const AUDIT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the primary holds at the end, against what the callers were told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,14 +33,12 @@ pub(crate) struct Books {
     pub(crate) unknown_absent: u64,
     /// Writes of unknown fate that are there with other content.
     pub(crate) unknown_wrong: u64,
+    /// Writes that could not be read back.
+    pub(crate) unread: u64,
 }
 
 /// Reads every write back.
-///
-/// # Errors
-///
-/// When the primary, which is back, cannot be read.
-pub(crate) async fn audit(application: &Application, journal: &Journal) -> Result<Books, BoxError> {
+pub(crate) async fn audit(application: &Application, journal: &Journal) -> Books {
     let writes: Vec<_> = journal
         .ops()
         .iter()
@@ -43,9 +47,13 @@ pub(crate) async fn audit(application: &Application, journal: &Journal) -> Resul
             _ => None,
         })
         .collect();
+    let give_up = Instant::now() + AUDIT;
     let mut books = Books::default();
     for (number, end) in writes {
-        let stored = application.stored(number).await?;
+        let Some(stored) = read_back(application, number, give_up).await else {
+            books.unread += 1;
+            continue;
+        };
         let count = match (end, stored) {
             (WriteEnd::Stored, Stored::Right) => &mut books.kept,
             (WriteEnd::Stored, _) => &mut books.lost,
@@ -59,7 +67,20 @@ pub(crate) async fn audit(application: &Application, journal: &Journal) -> Resul
         };
         *count += 1;
     }
-    Ok(books)
+    books
+}
+
+/// What the primary holds of a write. It is back; if it is not trusted yet, it is waited for.
+async fn read_back(application: &Application, number: u64, give_up: Instant) -> Option<Stored> {
+    loop {
+        if let Ok(stored) = application.stored(number).await {
+            return Some(stored);
+        }
+        if Instant::now() > give_up {
+            return None;
+        }
+        sleep(AUDIT_PAUSE).await;
+    }
 }
 
 /// How everything stands at the end.
@@ -87,6 +108,16 @@ pub(crate) fn checks(ops: &[Op], moments: &Moments, standing: &Standing) -> Vec<
     let after_switch = |op: &&Op| moments.reads_switched.is_some_and(|at| op.at > at);
     let failed_after = Counts::of(ops.iter().filter(after_switch)).reads_failed;
     vec![
+        Check::new(
+            "nothing was suspected while all was well",
+            !moments.opened_before,
+            if moments.opened_before {
+                "a circuit opened: the rate is too much for this machine"
+            } else {
+                "no circuit opened"
+            }
+            .to_owned(),
+        ),
         Check::new(
             "every read was answered, with the right content",
             all.reads_failed == 0 && all.reads() > 0,
@@ -118,6 +149,11 @@ pub(crate) fn checks(ops: &[Op], moments: &Moments, standing: &Standing) -> Vec<
             "every write was stored, or its caller was told that it was not, or may not be",
             all.unexpected == 0,
             format!("{} of {} ended otherwise", all.unexpected, all.writes()),
+        ),
+        Check::new(
+            "every write could be read back, or looked for",
+            books.unread == 0,
+            format!("{} of {} could not", books.unread, all.writes()),
         ),
         Check::new(
             "every acknowledged write is there, with its content",

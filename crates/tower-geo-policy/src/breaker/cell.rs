@@ -3,9 +3,9 @@
 //! The word, the ends of waits and the streaks are read by every thread and written seldom, so
 //! they share cache lines of their own. Evidence that every call writes is kept per stripe.
 
+use super::compiled::{Compiled, Epochs};
 use super::flight::Flight;
 use super::probe::{Standing, end};
-use super::settings::{Compiled, Epochs};
 use super::window::Window;
 use super::word::{Auto, Half, Manual, Word};
 use super::{Circuit, Circuits};
@@ -329,7 +329,7 @@ impl RegionTally {
     /// lock of the group held, after the failure or the change.
     pub(crate) fn look_closer(&self) {
         for tally in &self.tallies {
-            tally.good_until.store(0, Release);
+            tally.good_until.swap(0, AcqRel);
         }
     }
 
@@ -349,7 +349,7 @@ impl RegionTally {
         // other way round. So one of the two sees the other, and the last word is 0.
         good_until.swap(until, AcqRel);
         if !self.cell.is_good(circuit) {
-            good_until.store(0, Release);
+            good_until.swap(0, AcqRel);
         }
     }
 

@@ -1,6 +1,7 @@
 //! For how long a circuit stays open, and when its failures form a streak (B2, B4).
 
-use super::settings::{Compiled, OpenJitter};
+use super::compiled::Compiled;
+use super::settings::OpenJitter;
 
 /// Two failures further apart form no streak.
 const STREAK_GAP: u64 = 120 * 1_000_000_000;

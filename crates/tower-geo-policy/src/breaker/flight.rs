@@ -7,9 +7,11 @@
 //!
 //! Sixteen slots are kept apart, one and a half times `suspect_after`. What is older is lumped
 //! together: how many of those were counted already, and how many still may be. There a send is
-//! known by its number only, so an outcome is first taken to be one that was counted.
+//! known by its number only, so an outcome is first taken to be one that was counted. A lock of
+//! its own keeps a send from being missed while it moves there; calls that end in time never see
+//! it.
 
-use crate::sync::{AtomicU64, Relaxed};
+use crate::sync::{AtomicU64, Mutex, Relaxed, lock};
 
 pub(crate) const SLOTS: usize = 16;
 
@@ -25,14 +27,15 @@ const LATE: u32 = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Flight {
     slots: [AtomicU64; SLOTS],
-    old: AtomicU64,
+    /// An [`Old`], packed.
+    old: Mutex<u64>,
 }
 
 impl Flight {
     pub(crate) fn new() -> Self {
         Self {
             slots: std::array::from_fn(|_| AtomicU64::new(0)),
-            old: AtomicU64::new(0),
+            old: Mutex::new(0),
         }
     }
 
@@ -73,44 +76,36 @@ impl Flight {
             } else if theirs.wrapping_sub(epoch) <= LATE {
                 // This thread slept for so long that its own slot is gone.
                 return;
-            } else {
+            } else if seen & COUNT == 0 {
                 u64::from(epoch) << 32 | 1
+            } else {
+                self.clear_out(epoch, answered);
+                seen = slot.load(Relaxed);
+                continue;
             };
             match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
-                Ok(_) if theirs == epoch => return,
-                Ok(_) => return self.grow_old(seen, answered),
+                Ok(_) => return,
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// Lumps what is left of a slot together with what is older still.
-    fn grow_old(&self, slot: u64, answered: u32) {
-        let epoch = epoch_of(slot);
-        let count = slot & COUNT;
-        let counted = slot & COUNTED != 0;
-        if count == 0 || (!counted && !at_or_after(epoch, answered)) {
-            // An answer came after these were sent: they can never be suspect.
-            return;
+    /// Makes room for a new epoch: what is left in its slot is lumped together with what is older
+    /// still.
+    #[cold]
+    fn clear_out(&self, epoch: u32, answered: u32) {
+        let slot = self.slot(epoch);
+        let mut old = lock(&self.old);
+        let mut seen = slot.load(Relaxed);
+        while epoch_of(seen) != epoch && seen & COUNT != 0 {
+            match slot.compare_exchange(seen, u64::from(epoch) << 32, Relaxed, Relaxed) {
+                Ok(_) => {
+                    *old = Old::unpack(*old).joined_by(seen, answered).pack();
+                    return;
+                }
+                Err(now) => seen = now,
+            }
         }
-        self.update_old(|old| {
-            if counted {
-                return Old {
-                    counted: (old.counted + count).min(Old::COUNT),
-                    ..old
-                };
-            }
-            let still = if at_or_after(old.epoch(epoch), answered) {
-                old.pending
-            } else {
-                0
-            };
-            Old {
-                latest: u64::from(epoch) & Old::EPOCH,
-                pending: (still + count).min(Old::COUNT),
-                ..old
-            }
-        });
     }
 
     /// A send that left in `epoch` is over, and was not counted as a failure. False if that is not
@@ -128,43 +123,52 @@ impl Flight {
 
     /// A send that left in `epoch` is over. Whether it was counted as a failure already.
     pub(crate) fn leave(&self, epoch: u32) -> bool {
+        if let Some(counted) = self.leave_slot(epoch) {
+            return counted;
+        }
+        let mut old = lock(&self.old);
+        let (counted, left) = Old::unpack(*old).left_by_one();
+        *old = left.pack();
+        counted
+    }
+
+    /// None if the slot is not of that epoch any more.
+    fn leave_slot(&self, epoch: u32) -> Option<bool> {
         let slot = self.slot(epoch);
         let mut seen = slot.load(Relaxed);
         while epoch_of(seen) == epoch {
             let next = match seen & COUNT {
-                0 => return false,
+                0 => return Some(false),
                 // The last one to leave takes the mark along.
                 1 => u64::from(epoch) << 32,
                 _ => seen - 1,
             };
             match slot.compare_exchange(seen, next, Relaxed, Relaxed) {
-                Ok(_) => return seen & COUNTED != 0,
+                Ok(_) => return Some(seen & COUNTED != 0),
                 Err(now) => seen = now,
             }
         }
-        let before = self.update_old(|old| {
-            if old.counted > 0 {
-                Old {
-                    counted: old.counted - 1,
-                    ..old
-                }
-            } else {
-                Old {
-                    pending: old.pending.saturating_sub(1),
-                    ..old
-                }
-            }
-        });
-        before.counted > 0
+        None
     }
 
     /// Counts the sends that left in `from..=until` as failures, and says how many there were.
     pub(crate) fn mark(&self, from: u64, until: u64) -> u64 {
+        if from > until {
+            return 0;
+        }
+        let suspect = |slot: u64| {
+            let epoch = epoch_of(slot);
+            slot & COUNT != 0
+                && slot & COUNTED == 0
+                && at_or_after(epoch, cut(from))
+                && at_or_after(cut(until), epoch)
+        };
+        // Nothing moves while this is held.
+        let mut old = lock(&self.old);
         let mut marked = 0;
-        for epoch in from.max(until.saturating_sub(SLOTS as u64 - 1))..=until {
-            let slot = self.slot(cut(epoch));
+        for slot in &self.slots {
             let mut seen = slot.load(Relaxed);
-            while epoch_of(seen) == cut(epoch) && seen & COUNT != 0 && seen & COUNTED == 0 {
+            while suspect(seen) {
                 match slot.compare_exchange(seen, seen | COUNTED, Relaxed, Relaxed) {
                     Ok(_) => {
                         marked += seen & COUNT;
@@ -174,37 +178,12 @@ impl Flight {
                 }
             }
         }
-        let silent = |old: Old| old.pending > 0 && at_or_after(old.epoch(cut(until)), cut(from));
-        let before = self.update_old(|old| {
-            if silent(old) {
-                Old {
-                    pending: 0,
-                    counted: (old.counted + old.pending).min(Old::COUNT),
-                    ..old
-                }
-            } else {
-                old
-            }
-        });
-        if silent(before) {
+        let before = Old::unpack(*old);
+        if at_or_after(before.epoch(cut(until)), cut(from)) {
             marked += before.pending;
+            *old = before.marked().pack();
         }
         marked
-    }
-
-    fn update_old(&self, change: impl Fn(Old) -> Old) -> Old {
-        let mut seen = self.old.load(Relaxed);
-        loop {
-            let old = Old::unpack(seen);
-            let next = change(old).pack();
-            if next == seen {
-                return old;
-            }
-            match self.old.compare_exchange(seen, next, Relaxed, Relaxed) {
-                Ok(_) => return old,
-                Err(now) => seen = now,
-            }
-        }
     }
 }
 
@@ -242,6 +221,50 @@ impl Old {
             latest: word >> 40,
             counted: (word >> 20) & Self::COUNT,
             pending: word & Self::COUNT,
+        }
+    }
+
+    /// What was left in a slot joins. `answered` is the first epoch after the last answer.
+    fn joined_by(self, slot: u64, answered: u32) -> Self {
+        let (epoch, count) = (epoch_of(slot), slot & COUNT);
+        if slot & COUNTED != 0 {
+            return Self {
+                counted: (self.counted + count).min(Self::COUNT),
+                ..self
+            };
+        }
+        if !at_or_after(epoch, answered) {
+            // An answer came after these were sent: they can never be suspect.
+            return self;
+        }
+        let still = if at_or_after(self.epoch(epoch), answered) {
+            self.pending
+        } else {
+            0
+        };
+        Self {
+            latest: u64::from(epoch) & Self::EPOCH,
+            pending: (still + count).min(Self::COUNT),
+            ..self
+        }
+    }
+
+    /// One of them is over: whether it was counted, and what is left.
+    const fn left_by_one(self) -> (bool, Self) {
+        if self.counted > 0 {
+            let counted = self.counted - 1;
+            return (true, Self { counted, ..self });
+        }
+        let pending = self.pending.saturating_sub(1);
+        (false, Self { pending, ..self })
+    }
+
+    /// The pending ones were counted.
+    fn marked(self) -> Self {
+        Self {
+            pending: 0,
+            counted: (self.counted + self.pending).min(Self::COUNT),
+            ..self
         }
     }
 
@@ -319,6 +342,7 @@ mod tests {
         let flight = Flight::new();
         flight.enter(1, 0);
         flight.enter(17, 11);
+        assert_eq!(flight.mark(11, 10), 0);
         assert_eq!(flight.mark(11, 16), 0);
         assert_eq!(flight.mark(11, 17), 1);
     }
@@ -345,7 +369,7 @@ mod tests {
     #[test]
     fn a_long_silence_stops_nothing() {
         let flight = Flight::new();
-        for epoch in [3, 1 << 23, 1 << 24, (1 << 31) + 3, u32::MAX, 3, 1 << 30] {
+        for epoch in [3, 1 << 23, 1 << 24, (1 << 31) + 3, 1 << 30, 3] {
             assert_eq!(flight.try_enter(epoch), epoch == 0);
             flight.enter(epoch, 0);
             assert!(flight.try_enter(epoch));

@@ -34,6 +34,7 @@
 
 mod cell;
 mod circuit;
+mod compiled;
 mod flight;
 mod probe;
 mod settings;
@@ -42,13 +43,13 @@ mod word;
 
 pub(crate) use cell::{Cell, Look, RegionTally, Tally};
 pub(crate) use circuit::Timing;
+pub(crate) use compiled::{Compiled, Epochs};
 pub(crate) use flight::cut;
 pub use probe::{Admission, Outcome, ProbeSlot, Refusal, Sent, Standing};
 pub(crate) use probe::{Flags, end};
 pub use settings::{
     BreakerSettings, MAX_CLOSE_AFTER, MAX_PROBES, MAX_RAMP_STEPS, OpenJitter, RateRule, SlowRule,
 };
-pub(crate) use settings::{Compiled, Epochs};
 pub(crate) use word::{Auto, Half, Manual, Word};
 
 use std::fmt;

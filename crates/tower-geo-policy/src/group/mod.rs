@@ -3,6 +3,7 @@
 //! A service that shares with nobody is a group of one. The lock is taken by failures, probes,
 //! transitions and operators; never by a success of a closed circuit, nor by a refusal while open.
 
+mod at;
 mod change;
 mod refresh;
 

@@ -62,9 +62,11 @@
 mod config;
 mod core;
 mod lane;
+mod left_out;
 mod operator;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod writing;
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -81,15 +83,12 @@ use crate::breaker::{
     end,
 };
 use crate::config_error::ConfigError;
-use crate::gate::{AccountSwitch, GateCheck, GateMode, GateStatus, ReadOnly};
+use crate::gate::AccountSwitch;
 use crate::group::Group;
 use crate::provider::Provider;
 use crate::region::{LocationMode, RegionId, Regions};
 use crate::sync::{AcqRel, Acquire, Relaxed, Release};
 use crate::tick::{Tick, nanos};
-
-/// R6: for so long a copy that may not be read is left out.
-const ASIDE_FOR: Duration = Duration::from_secs(300);
 
 /// Keeps the shared state of a service alive; the owner of an account holds one per service.
 ///
@@ -384,16 +383,16 @@ impl<X> ServiceState<X> {
     /// A send leaves now, if nothing at all is unusual. The shortest way: none means that
     /// something may be, and that it is to be done the long way, by [`admit`](Self::admit) and
     /// [`send_started`](Self::send_started).
+    #[must_use = "a send must be settled"]
     #[inline]
-    #[must_use] 
     pub fn send_if_calm(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         self.0.lane.start_if_calm(region, circuit, now)
     }
 
     /// A send leaves now. None if there is nothing to settle: no such region, or a read of a
     /// service without a breaker.
+    #[must_use = "a send must be settled"]
     #[inline]
-    #[must_use] 
     pub fn send_started(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<Sent> {
         let lane = &self.0.lane;
         match lane.start_if_calm(region, circuit, now) {
@@ -404,7 +403,7 @@ impl<X> ServiceState<X> {
 
     /// A send of an operation leaves now that has given its one failure to these circuits of this
     /// region already (B2), as earlier [`send_settled`](Self::send_settled) said.
-    #[must_use] 
+    #[must_use = "a send must be settled"]
     pub fn send_restarted(
         &self,
         region: RegionId,
@@ -423,7 +422,7 @@ impl<X> ServiceState<X> {
     /// [`send_restarted`](Self::send_restarted).
     ///
     /// None, and the slot is given back, if the slot belongs to another service.
-    #[must_use] 
+    #[must_use = "a send must be settled"]
     pub fn probe_started(
         &self,
         slot: ProbeSlot,
@@ -518,163 +517,5 @@ impl<X> ServiceState<X> {
 
     fn update<R>(&self, now: Tick, make: impl FnOnce(&mut crate::group::Change<'_>) -> R) -> R {
         self.0.inner.group.update(now, make)
-    }
-}
-
-/// The gate.
-impl<X> ServiceState<X> {
-    /// Asks for leave to write, before anything else is done for the write.
-    ///
-    /// While a trial is due the write gets the slots of all circuits that are waiting for one, and
-    /// hands them inward. Of several writes at once a harmless one (V1) should go first: see
-    /// [`trial_is_due`](Self::trial_is_due).
-    #[inline]
-    pub fn check_gate(&self, now: Tick) -> GateCheck {
-        let core = &*self.0.lane.core;
-        if core.is_calm() {
-            return GateCheck::Pass;
-        }
-        let until = core.gate_until();
-        if now.as_nanos() < until {
-            return GateCheck::Refused(self.read_only(end(until)));
-        }
-        self.look_through_gate(now)
-    }
-
-    fn read_only(&self, until: Option<Tick>) -> ReadOnly {
-        let core = &*self.0.lane.core;
-        ReadOnly::new(core.gate_record().1, core.gate_since(), until)
-    }
-
-    #[inline(never)]
-    fn look_through_gate(&self, now: Tick) -> GateCheck {
-        let core = &*self.0.lane.core;
-        if core.gate_record().0 == GateStatus::ReadWrite {
-            return GateCheck::Pass;
-        }
-        // Without the lock as long as there is no slot to be had.
-        if let Look::Shut(until) = self.look_at_writers(now) {
-            return GateCheck::Refused(self.read_only(end(until)));
-        }
-        let tried = self.update(now, |change| {
-            let mut refusal = Refusal { until: None };
-            for region in core.writers() {
-                let both = Circuits::BOTH;
-                match change.acquire(core, self.member(), region, both, Circuits::NONE) {
-                    Ok((word, slots)) => {
-                        // The gate may have been shut only by somebody else's wait.
-                        change.look_again();
-                        return Ok((region, word, slots));
-                    }
-                    Err(other) => refusal = other,
-                }
-            }
-            Err(refusal)
-        });
-        match tried {
-            Ok((_, _, slots)) if slots.is_empty() => GateCheck::Pass,
-            Ok((region, word, slots)) => GateCheck::Trial(self.slot(region, word, slots)),
-            Err(refusal) => GateCheck::Refused(self.read_only(refusal.until)),
-        }
-    }
-
-    /// The best that a write finds among the regions that take writes: clear, due, or shut.
-    fn look_at_writers(&self, now: Tick) -> Look {
-        let core = &*self.0.lane.core;
-        let probes = core.breaker.as_ref().map_or(1, |s| s.probes);
-        let mut best = Look::Shut(u64::MAX);
-        for region in core.writers() {
-            let Some(cell) = core.cell(region) else {
-                continue;
-            };
-            let mut found = Look::Clear;
-            for circuit in Circuit::BOTH {
-                found = match (found, cell.look(circuit, probes, now.as_nanos())) {
-                    (Look::Shut(a), Look::Shut(b)) => Look::Shut(a.max(b)),
-                    (Look::Shut(a), _) | (_, Look::Shut(a)) => Look::Shut(a),
-                    (Look::Full, _) | (_, Look::Full) => Look::Shut(u64::MAX),
-                    (Look::Due, _) | (_, Look::Due) => Look::Due,
-                    (Look::Clear, Look::Clear) => Look::Clear,
-                };
-            }
-            best = match (best, found) {
-                (Look::Shut(a), Look::Shut(b)) => Look::Shut(a.min(b)),
-                (Look::Clear, _) | (_, Look::Clear) => Look::Clear,
-                _ => Look::Due,
-            };
-        }
-        best
-    }
-
-    /// Whether the next write would be a trial. A write that is not harmless should step aside
-    /// once when it is, so that a harmless one that came at the same moment goes first (B4).
-    #[must_use]
-    pub fn trial_is_due(&self, now: Tick) -> bool {
-        let core = &*self.0.lane.core;
-        !core.is_calm()
-            && core.gate_mode == GateMode::WhileOpen
-            && now.as_nanos() >= core.gate_until()
-            && core.gate_record().0 != GateStatus::ReadWrite
-            && self.look_at_writers(now) == Look::Due
-    }
-}
-
-/// Regions that are left out for a while.
-impl<X> ServiceState<X> {
-    /// The service asked not to be asked before `until` (T1). The longest of several such waits
-    /// counts.
-    pub fn rest(&self, region: RegionId, until: Tick, now: Tick) {
-        if until > now {
-            self.update(now, |change| change.rest(&self.0.lane.core, region, until));
-        }
-    }
-
-    /// Until when a region rests, if it does.
-    #[must_use]
-    pub fn resting(&self, region: RegionId, now: Tick) -> Option<Tick> {
-        let core = &*self.0.lane.core;
-        if !core.calm().has(Calm::RESTING) {
-            return None;
-        }
-        let until = core.cell(region)?.rest.load(Acquire);
-        if until > now.as_nanos() {
-            return Some(Tick::from_nanos(until));
-        }
-        self.end_rests(region, until, now);
-        None
-    }
-
-    /// The region turned out not to be readable at all (R6): it is set aside for five minutes,
-    /// which one event tells. A region that is set aside already stays so no longer for it.
-    pub fn set_aside(&self, region: RegionId, now: Tick) {
-        self.update(now, |change| {
-            change.set_aside(&self.0.lane.core, self.member(), region, now + ASIDE_FOR);
-        });
-    }
-
-    /// Whether a region is set aside. The first to find that it no longer is tells so.
-    #[must_use]
-    pub fn is_set_aside(&self, region: RegionId, now: Tick) -> bool {
-        let core = &*self.0.lane.core;
-        if !core.calm().has(Calm::RESTING) {
-            return false;
-        }
-        let Some(cell) = core.cell(region) else {
-            return false;
-        };
-        let until = cell.aside.load(Acquire);
-        if until > now.as_nanos() {
-            return true;
-        }
-        self.end_rests(region, until, now);
-        false
-    }
-
-    fn end_rests(&self, region: RegionId, until: u64, now: Tick) {
-        if until != 0 {
-            self.update(now, |change| {
-                change.end_rests(&self.0.lane.core, self.member(), region);
-            });
-        }
     }
 }

@@ -114,7 +114,7 @@ where
     }
 
     fn keep(&self, body: &ReplayBody<B>) -> Option<ReplayBody<B>> {
-        Some(body.from_the_start())
+        Some(body.rewound())
     }
 
     fn is_whole(&self, kept: &ReplayBody<B>) -> bool {

@@ -70,7 +70,7 @@ impl<B: Body> ReplayBody<B> {
     }
 
     /// Another handle on the same body that starts at its beginning.
-    pub(crate) fn from_the_start(&self) -> Self {
+    pub(crate) fn rewound(&self) -> Self {
         if let Some(shared) = &self.shared {
             lock(shared).taken_at = None;
         }
@@ -209,7 +209,7 @@ where
         };
         let shared = lock(shared);
         if self.given == 0 {
-            shared.hint_at_start.clone()
+            shared.hint_at_start
         } else {
             shared.source.size_hint()
         }

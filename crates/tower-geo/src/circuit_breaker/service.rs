@@ -1,8 +1,10 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use tower_geo_policy::breaker::{Admission, Circuits, Sent};
+use tower_geo_policy::breaker::{Admission, Circuit, Circuits, Sent};
 use tower_geo_policy::operation::circuit_of;
+use tower_geo_policy::region::RegionId;
+use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};
@@ -68,10 +70,35 @@ impl<S> CircuitBreaker<S> {
         }
         let circuit = circuit_of(intent);
         let now = state.tick(runtime::now());
-        let given = handoff
-            .as_ref()
-            .map_or(Circuits::NONE, Handoff::failure_given);
-        let slot = match handoff.as_ref().and_then(Handoff::take_slot) {
+        let sent = match &handoff {
+            // The healthy path: nothing is unusual, and nothing was handed on.
+            None => match state.send_if_calm(region, circuit, now) {
+                Some(sent) => Some(sent),
+                None => self.admit_to(region, circuit, None, now)?,
+            },
+            Some(handoff) => self.admit_to(region, circuit, Some(handoff), now)?,
+        };
+        Ok(Some(Watch {
+            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
+            pending: Pending::new(state.clone(), sent),
+            region,
+            intent,
+            started: now,
+        }))
+    }
+
+    /// Asks the circuit, with whatever a layer above has handed on.
+    #[cold]
+    fn admit_to(
+        &self,
+        region: RegionId,
+        circuit: Circuit,
+        handoff: Option<&Handoff>,
+        now: Tick,
+    ) -> Result<Option<Sent>, Error> {
+        let state = &self.state;
+        let given = handoff.map_or(Circuits::NONE, Handoff::failure_given);
+        let slot = match handoff.and_then(Handoff::take_slot) {
             Some(slot) => Some(slot),
             None => match state.admit(region, circuit, now) {
                 Ok(Admission::Probe(slot)) => Some(slot),
@@ -85,18 +112,11 @@ impl<S> CircuitBreaker<S> {
                 }
             },
         };
-        let sent = match slot {
+        Ok(match slot {
             Some(slot) => state.probe_started(slot, circuit, given, now),
             None if given.is_empty() => state.send_started(region, circuit, now),
             None => state.send_restarted(region, circuit, given, now),
-        };
-        Ok(Some(Watch {
-            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
-            pending: Pending::new(state.clone(), sent),
-            region,
-            intent,
-            started: now,
-        }))
+        })
     }
 }
 

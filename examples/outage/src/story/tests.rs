@@ -1,7 +1,6 @@
 //! A story that does not hold is told from one that does: each claim can fail.
 
 use super::*;
-use std::time::Duration;
 
 fn op(at: u64, end: End) -> Op {
     Op {
@@ -33,6 +32,7 @@ fn good() -> (Vec<Op>, Moments, Standing) {
     ops.extend((0..5).map(|n| read(4000 + n, false)));
     ops.push(write(4100, WriteEnd::Stored));
     let moments = Moments {
+        opened_before: false,
         gone: Duration::from_millis(2000),
         back: Duration::from_millis(3000),
         reads_switched: Some(Duration::from_millis(2100)),
@@ -100,6 +100,10 @@ fn each_claim_can_break() {
     breaks("every acknowledged write", |_, _, standing| {
         standing.books.kept = 1;
         standing.books.lost = 1;
+    });
+    breaks("all was well", |_, moments, _| moments.opened_before = true);
+    breaks("could be read back", |_, _, standing| {
+        standing.books.unread = 1
     });
     breaks("nothing was sent", |_, _, standing| {
         standing.books.ghosts = 1

@@ -1,0 +1,98 @@
+//! The code of README.md compiles, and is the code below, line by line.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which are to fail loudly"
+)]
+
+use bytes::Bytes;
+use http::Request;
+use http::Response;
+use http_body_util::Full;
+use tower::Service;
+use tower::{ServiceBuilder, ServiceExt};
+use tower_geo::{Account, LocationMode};
+use tower_geo::{CircuitBreakerLayer, GeoRedirectLayer, ReadOnlyGateLayer, RetryLayer};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The block under "Ten lines".
+#[rustfmt::skip]
+async fn ten_lines<C, RB>(http_client: C, body: Full<Bytes>) -> Result<(), Failure>
+where
+    C: Service<Request<Full<Bytes>>, Response = Response<RB>> + Clone,
+    C::Error: Into<Failure>,
+    RB: http_body::Body,
+{
+    let account = Account::azure_storage("contoso")
+        .location_mode(LocationMode::PrimaryThenSecondary)
+        .build()?;
+    let blob = ServiceBuilder::new()
+        .layer(account.blob().layer().clone_bodies())
+        .service(http_client); // hyper-util's client, or any tower service of HTTP requests
+
+    let photo = Request::get("https://contoso.blob.core.windows.net/photos/1").body(Full::default())?;
+    let photo = blob.clone().oneshot(photo).await?; // from the secondary while the primary is down
+
+    match blob.oneshot(Request::put("https://contoso.blob.core.windows.net/photos/2").body(body)?).await {
+        Err(error) if error.is_read_only() => { /* keep it; try again in error.retry_after() */ }
+        answer => { answer?; }
+    }
+    drop(photo);
+    Ok(())
+}
+
+/// The block under "Which order, and why".
+#[rustfmt::skip]
+async fn by_hand<C, RB>(http_client: C) -> Result<(), Failure>
+where
+    C: Service<Request<Full<Bytes>>, Response = Response<RB>> + Clone,
+    C::Error: Into<Failure>,
+    RB: http_body::Body,
+{
+    let account = Account::azure_storage("contoso").build()?;
+    let blob = account.blob();
+    let client = ServiceBuilder::new()
+        .layer(ReadOnlyGateLayer::new(blob.clone())) // outermost: a write that cannot succeed costs nothing
+        .layer(RetryLayer::new(blob.clone()).clone_bodies()) // drives the operation: one budget, one copy of the request
+        .layer(GeoRedirectLayer::new(blob.clone()).below_retry()) // carries out where each send goes
+        .layer(CircuitBreakerLayer::new(blob)) // innermost: sees every send, and the region that it really goes to
+        .service(http_client);
+    let get = Request::get("https://contoso.blob.core.windows.net/a").body(Full::default())?;
+    client.oneshot(get).await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_code_of_the_readme_works() {
+    let client = tower::service_fn(|request: Request<Full<Bytes>>| async move {
+        assert_eq!(request.uri().host(), Some("contoso.blob.core.windows.net"));
+        Ok::<_, std::io::Error>(Response::new(Full::<Bytes>::default()))
+    });
+    ten_lines(client, Full::new(Bytes::from_static(b"photo")))
+        .await
+        .unwrap();
+    by_hand(client).await.unwrap();
+}
+
+#[test]
+fn the_code_of_the_readme_is_the_code_that_is_compiled() {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect()
+    };
+    let compiled = lines(include_str!("readme.rs"));
+    let readme = include_str!("../../README.md");
+    let blocks: Vec<&str> = readme
+        .split("```rust\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        for line in lines(block) {
+            assert!(compiled.contains(&line), "not compiled: {line}");
+        }
+    }
+}
