@@ -38,6 +38,7 @@ mod script;
 mod stack;
 mod stage;
 mod states;
+mod store;
 mod text;
 mod timeline;
 mod transport;

@@ -38,6 +38,7 @@ impl Script {
                     body: Bytes::new(),
                     end: BodyEnd::Whole,
                 },
+                applied: false,
             }),
             draws: (0..rules.uses().count())
                 .map(|rule| Stream::new(drill.seed, Purpose::Rule(rule)))
@@ -46,14 +47,17 @@ impl Script {
         }
     }
 
-    /// The answer to a send: of the first rule that matches and has one left, else the host's.
-    pub(crate) fn answer(&mut self, sent: &Sent<'_>) -> Arc<Answer> {
+    /// The answer to a send that a rule gives: the first that matches and has one left.
+    pub(crate) fn answer_of_rule(&mut self, sent: &Sent<'_>) -> Option<Arc<Answer>> {
         let draws = &mut self.draws;
-        let by_rule = self.rules.answer(sent, |rule| draws[rule].unit());
-        Arc::clone(by_rule.unwrap_or_else(|| {
-            let by_host = self.hosts.get(sent.host());
-            by_host.unwrap_or(&self.otherwise)
-        }))
+        self.rules
+            .answer(sent, |rule| draws[rule].unit())
+            .map(Arc::clone)
+    }
+
+    /// What a host does when no rule matches.
+    pub(crate) fn answer_of_host(&self, host: &str) -> Arc<Answer> {
+        Arc::clone(self.hosts.get(host).unwrap_or(&self.otherwise))
     }
 
     /// The indices of rules that no send ever matched, with the hosts that they asked for.

@@ -45,9 +45,17 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
         hosts.insert(key, wire::host(raw, &path)?);
     }
-    // What a rule may say is checked with the path of each key; this is for what is left.
-    let rules = Rules::new(each(raw.rules, "rules", wire::rule)?)
-        .map_err(|error| Problem::at("rules", error.to_string()))?;
+    let mut stores = IndexMap::new();
+    for (host, raw) in raw.stores {
+        let path = format!("stores.{host}");
+        let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
+        stores.insert(key, raw.secondary_lag.unwrap_or(Millis(10_000)).duration());
+    }
+    let rules = each(raw.rules, "rules", |raw, path| {
+        wire::rule(raw, path, !stores.is_empty())
+    })?;
+    // What a rule may say was checked with the path of each key; this is for what is left.
+    let rules = Rules::new(rules).map_err(|error| Problem::at("rules", error.to_string()))?;
     let requests = each(raw.requests, "requests", |raw, path| {
         request(raw, path, &names, &services)
     })?;
@@ -70,6 +78,7 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         start,
         services,
         hosts,
+        stores,
         rules,
         requests,
         operator,

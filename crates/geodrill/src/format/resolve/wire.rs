@@ -34,6 +34,7 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
                 body: Bytes::new(),
                 end: BodyEnd::Whole,
             },
+            applied: false,
         },
         Some(raw) => {
             let path = format!("{path}.answer");
@@ -43,6 +44,7 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
                 "times",
                 "a host answers for ever; use a rule",
             )?;
+            demand(!raw.applied.is_on(), &path, "applied", "only in a rule")?;
             answer(raw, &path)?
         }
     };
@@ -52,7 +54,8 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
     Ok(answer)
 }
 
-pub(super) fn rule(raw: raw::Rule, path: &str) -> Checked<Rule<Arc<Answer>>> {
+/// `stores` says whether there are any, so that an answer can be one that was applied.
+pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule<Arc<Answer>>> {
     // With a star it is no authority that could be parsed; an empty one matches nothing.
     let host = if raw.host.contains('*') {
         raw.host.to_ascii_lowercase()
@@ -90,6 +93,12 @@ pub(super) fn rule(raw: raw::Rule, path: &str) -> Checked<Rule<Arc<Answer>>> {
             Maybe::Absent | Maybe::Off => None,
         };
         demand(times != Some(0), path, "times", "must be at least 1")?;
+        demand(
+            stores || !raw.applied.is_on(),
+            path,
+            "applied",
+            "there are no stores",
+        )?;
         Ok((Arc::new(answer(raw, path)?), times))
     })?;
     Ok(answers
@@ -138,6 +147,16 @@ fn answer(raw: raw::Answer, path: &str) -> Checked<Answer> {
             ] {
                 demand(!there, path, key, "a fault has no answer")?;
             }
+            let never_arrives = matches!(
+                fault,
+                raw::Fault::Connect | raw::Fault::Dns | raw::Fault::Tls
+            );
+            demand(
+                !(never_arrives && raw.applied.is_on()),
+                path,
+                "applied",
+                "what never arrives is not applied",
+            )?;
             What::Fault(match fault {
                 raw::Fault::Connect => Fault::Connect,
                 raw::Fault::Dns => Fault::Dns,
@@ -152,5 +171,6 @@ fn answer(raw: raw::Answer, path: &str) -> Checked<Answer> {
     Ok(Answer {
         latency: raw.latency.value().unwrap_or_default().duration(),
         what,
+        applied: raw.applied.is_on(),
     })
 }
