@@ -58,7 +58,10 @@ impl Wire {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The seconds at which sends left.
@@ -68,7 +71,10 @@ impl Wire {
 
     /// The most sends that were ever under way at once.
     pub(crate) fn most_at_once(&self) -> usize {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).1
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
     }
 }
 

@@ -55,7 +55,10 @@ async fn pings_come_at_the_interval_and_the_first_after_one() {
     until(21, start).await;
     assert_eq!(wire.seconds(), [5, 10, 15, 20]);
     let first = wire.seen()[0].clone();
-    assert_eq!(first.uri, "https://contoso.blob.core.windows.net/health/ping");
+    assert_eq!(
+        first.uri,
+        "https://contoso.blob.core.windows.net/health/ping"
+    );
     assert_eq!(first.purpose, "monitor");
     monitor.stop();
     until(60, start).await;
@@ -68,7 +71,11 @@ async fn failures_open_and_a_success_ends_the_wait() {
     let down = Arc::new(AtomicBool::new(true));
     let is_down = Arc::clone(&down);
     let wire = Wire::new(move |_| {
-        let code = if is_down.load(Ordering::Relaxed) { 503 } else { 200 };
+        let code = if is_down.load(Ordering::Relaxed) {
+            503
+        } else {
+            200
+        };
         Act::Answer(status(code))
     });
     let (service, start) = (blob(), tokio::time::Instant::now());
@@ -77,13 +84,21 @@ async fn failures_open_and_a_success_ends_the_wait() {
     assert_eq!(phase(&service), CircuitPhase::Closed);
     until(10, start).await;
     assert_eq!(phase(&service), CircuitPhase::Open);
-    let circuit = service.circuit(&RegionRef::Primary, Circuit::Reads).unwrap();
+    let circuit = service
+        .circuit(&RegionRef::Primary, Circuit::Reads)
+        .unwrap();
     assert_eq!(circuit.until, None, "only the monitor ends it");
     until(3_600, start).await;
-    assert_eq!(service.gate().status, tower_geo_policy::gate::GateStatus::ReadOnly);
+    assert_eq!(
+        service.gate().status,
+        tower_geo_policy::gate::GateStatus::ReadOnly
+    );
     down.store(false, Ordering::Relaxed);
     until(3_605, start).await;
-    assert_eq!(service.gate().status, tower_geo_policy::gate::GateStatus::Trial);
+    assert_eq!(
+        service.gate().status,
+        tower_geo_policy::gate::GateStatus::Trial
+    );
 }
 
 /// B11: a time-out is a failure; the next ping does not wait for a slow one.
@@ -94,7 +109,11 @@ async fn a_slow_answer_is_given_up_and_at_most_one_ping_is_under_way() {
     let settings = ping().every(seconds(5)).timeout(seconds(12));
     let _monitor = spawn(&service, &settings, &wire);
     until(41, start).await;
-    assert_eq!(wire.seconds(), [5, 20, 35], "intervals that passed are left out");
+    assert_eq!(
+        wire.seconds(),
+        [5, 20, 35],
+        "intervals that passed are left out"
+    );
     assert_eq!(wire.most_at_once(), 1);
     assert_eq!(phase(&service), CircuitPhase::Open);
 }
@@ -124,7 +143,11 @@ async fn an_error_of_the_client_is_a_failure() {
     until(10, start).await;
     for circuit in Circuit::BOTH {
         let state = service.circuit(&RegionRef::Primary, circuit).unwrap();
-        assert_eq!(state.phase, CircuitPhase::Open, "unreachable is so for both");
+        assert_eq!(
+            state.phase,
+            CircuitPhase::Open,
+            "unreachable is so for both"
+        );
     }
 }
 
@@ -135,10 +158,16 @@ async fn an_open_circuit_does_not_wait_for_a_monitor_that_has_gone() {
     let (service, start) = (blob(), tokio::time::Instant::now());
     let monitor = spawn(&service, &ping(), &wire);
     until(11, start).await;
-    assert_eq!(service.gate().status, tower_geo_policy::gate::GateStatus::ReadOnly);
+    assert_eq!(
+        service.gate().status,
+        tower_geo_policy::gate::GateStatus::ReadOnly
+    );
     drop(monitor);
     until(12, start).await;
-    assert_eq!(service.gate().status, tower_geo_policy::gate::GateStatus::Trial);
+    assert_eq!(
+        service.gate().status,
+        tower_geo_policy::gate::GateStatus::Trial
+    );
 }
 
 /// G4: in maintenance the monitor rests, and what comes back then is not looked at.
@@ -154,7 +183,9 @@ async fn in_maintenance_the_monitor_rests() {
     service.operator().end_maintenance();
     until(26, start).await;
     assert_eq!(wire.seconds(), [5, 25]);
-    let circuit = service.circuit(&RegionRef::Primary, Circuit::Reads).unwrap();
+    let circuit = service
+        .circuit(&RegionRef::Primary, Circuit::Reads)
+        .unwrap();
     assert_eq!(circuit.streak, 1, "the answer of second 6 was not counted");
 }
 
@@ -168,7 +199,10 @@ async fn a_stack_of_ours_lets_a_ping_pass() {
         .location_mode(LocationMode::PrimaryThenSecondary)
         .breaker(BreakerSettings::new().streak(3))
         .listener(Arc::new(move |event: &Event| {
-            opened.fetch_or(matches!(event.kind, EventKind::Breaker { .. }), Ordering::Relaxed);
+            opened.fetch_or(
+                matches!(event.kind, EventKind::Breaker { .. }),
+                Ordering::Relaxed,
+            );
         }))
         .threads(1)
         .build()
@@ -179,7 +213,11 @@ async fn a_stack_of_ours_lets_a_ping_pass() {
         .spawn_monitor::<_, RequestBody, _>(&ping(), stack)
         .unwrap();
     until(14, start).await;
-    assert_eq!(wire.seconds(), [5, 10], "one send each, none to the secondary");
+    assert_eq!(
+        wire.seconds(),
+        [5, 10],
+        "one send each, none to the secondary"
+    );
     assert!(!events.load(Ordering::Relaxed));
     until(60, start).await;
     assert!(events.load(Ordering::Relaxed));
@@ -221,11 +259,16 @@ async fn senseless_settings_are_errors() {
         (&service, good().method(Method::PUT), "method"),
         (&service, MonitorSettings::new("c/b"), "path"),
         (&service, MonitorSettings::new("/ c"), "path"),
-        (&service, MonitorSettings::new("/?restype=service&comp=stats"), "path"),
+        (
+            &service,
+            MonitorSettings::new("/?restype=service&comp=stats"),
+            "path",
+        ),
         (&queue, MonitorSettings::new("/orders/messages"), "path"),
         (&emulator, good(), "path"),
     ] {
-        let refused = service.spawn_monitor::<_, RequestBody, ResponseBody>(&settings, wire.clone());
+        let refused =
+            service.spawn_monitor::<_, RequestBody, ResponseBody>(&settings, wire.clone());
         assert_eq!(refused.unwrap_err().setting(), setting, "{settings:?}");
     }
     let whole = MonitorSettings::new("/devstoreaccount1/c/b");

@@ -21,7 +21,10 @@ async fn verified(answer: fn() -> Act) -> Verified {
     assert_eq!(wire.seen()[0].purpose, "verify");
     let readable = matches!(verified, Verified::Readable(_));
     assert_eq!(service.last_sync().time.is_some(), readable);
-    assert!(service.state_ref().is_calm(), "nothing is set aside by asking");
+    assert!(
+        service.state_ref().is_calm(),
+        "nothing is set aside by asking"
+    );
     verified
 }
 
@@ -37,14 +40,23 @@ async fn asking_once_tells_whether_the_secondary_can_be_read() {
     let readable = || Act::Answer(stats("live", "Mon, 01 Jun 2026 10:00:00 GMT"));
     assert!(verified(readable).await.is_readable());
     assert_eq!(verified(not_enabled).await, Verified::NotEnabled);
-    assert_eq!(verified(|| Act::Fail("no name".into())).await, Verified::NoSuchHost);
+    assert_eq!(
+        verified(|| Act::Fail("no name".into())).await,
+        Verified::NoSuchHost
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn anything_else_is_told_as_it_is() {
     for (answer, wanted) in [
-        ((|| Act::Answer(status(401))) as fn() -> Act, "it answered 401"),
-        (|| Act::Answer(status(200)), "its answer is not what a storage service says"),
+        (
+            (|| Act::Answer(status(401))) as fn() -> Act,
+            "it answered 401",
+        ),
+        (
+            || Act::Answer(status(200)),
+            "its answer is not what a storage service says",
+        ),
         (|| Act::Hang, "no answer in time"),
         (|| Act::Panic, "the client panicked"),
     ] {

@@ -57,11 +57,18 @@ async fn a_poll_tells_the_time_at_start_and_at_the_interval() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     let age = Duration::from_millis(20_001);
     assert_eq!(service.last_sync().age, Some(age));
-    assert_eq!(service.last_sync().behind, Some(Duration::from_secs(240) + age));
+    assert_eq!(
+        service.last_sync().behind,
+        Some(Duration::from_secs(240) + age)
+    );
     tokio::time::sleep(Duration::from_secs(45)).await;
     assert_eq!(wire.seconds(), [0, 30, 60]);
     let uri = "https://contoso-secondary.blob.core.windows.net/?restype=service&comp=stats";
-    assert!(wire.seen().iter().all(|seen| seen.uri == uri && seen.purpose == "last-sync"));
+    assert!(
+        wire.seen()
+            .iter()
+            .all(|seen| seen.uri == uri && seen.purpose == "last-sync")
+    );
     polls.stop();
 }
 
@@ -120,7 +127,11 @@ async fn dfs_takes_the_time_of_blob() {
     let uri = "https://contoso-secondary.blob.core.windows.net/?restype=service&comp=stats";
     assert_eq!(wire.seen()[0].uri, uri);
     assert_eq!(account.blob().last_sync().time, Some(time(TEN)));
-    assert_eq!(account.queue().last_sync().time, None, "queues have a time of their own");
+    assert_eq!(
+        account.queue().last_sync().time,
+        None,
+        "queues have a time of their own"
+    );
 }
 
 /// F1: who cannot be asked is a configuration error.
@@ -128,8 +139,13 @@ async fn dfs_takes_the_time_of_blob() {
 async fn who_cannot_be_asked_is_an_error() {
     let wire = Wire::new(|_| Act::Hang);
     let build = |url: &str| GeoService::azure_storage(url);
-    let file = build("https://contoso.file.core.windows.net").build().unwrap();
-    let alone = build("https://contoso.blob.core.windows.net").no_secondary().build().unwrap();
+    let file = build("https://contoso.file.core.windows.net")
+        .build()
+        .unwrap();
+    let alone = build("https://contoso.blob.core.windows.net")
+        .no_secondary()
+        .build()
+        .unwrap();
     let custom = build("https://data.contoso.test").secondary("https://data2.contoso.test");
     let custom = custom.storage_service(StorageService::Dfs).build().unwrap();
     let shop = GeoService::static_copies("shop").region("eu", "https://eu.test");
@@ -142,8 +158,13 @@ async fn who_cannot_be_asked_is_an_error() {
         (&custom, exact().endpoint("ftp://x"), "endpoint"),
         (&custom, exact().every(Duration::ZERO), "every"),
     ] {
-        let refused = service.spawn_last_sync::<_, RequestBody, ResponseBody>(&settings, wire.clone());
+        let refused =
+            service.spawn_last_sync::<_, RequestBody, ResponseBody>(&settings, wire.clone());
         assert_eq!(refused.unwrap_err().setting(), setting);
     }
-    drop(spawn(&custom, &exact().endpoint("https://blobs2.contoso.test"), &wire));
+    drop(spawn(
+        &custom,
+        &exact().endpoint("https://blobs2.contoso.test"),
+        &wire,
+    ));
 }
