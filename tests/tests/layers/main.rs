@@ -13,6 +13,7 @@ mod support;
 
 mod cancellation;
 mod contracts;
+mod freshness;
 mod gate;
 mod permits;
 mod recovery;
