@@ -148,7 +148,6 @@ impl<B> Service<Request<B>> for Wire {
                 }
                 Act::Hang => std::future::pending().await,
                 Act::Fail(error) => Err(error),
-                #[expect(clippy::panic, reason = "that is what is tested")]
                 Act::Panic => panic!("a client that panics"),
             }
         })

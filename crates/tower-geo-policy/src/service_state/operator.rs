@@ -215,6 +215,7 @@ impl<X: Send + Sync> OfAccount for Inner<X> {
 }
 
 #[cfg(all(test, not(loom)))]
+#[expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 mod tests {
     use std::time::Duration;
 

@@ -358,13 +358,8 @@ where
 /// F5: an acknowledged write is not read from a copy that may lack it. The service's own clock
 /// says when that was.
 fn note_write<B>(state: &State, key: Key, response: &Response<B>) {
-    let runtime = state.extra();
-    if let Some(floor) = runtime
-        .copies
-        .floor
-        .as_ref()
-        .filter(|_| response.status().is_success())
-    {
+    let floor = state.extra().copies.get_floor();
+    if let Some(floor) = floor.filter(|_| response.status().is_success()) {
         floor.raise(key, service_clock(state, response.headers()));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if request.method() == Method::DELETE {
         operation.set_is_delete();
     }
-    if state.extra().copies.floor.is_some() {
+    if state.extra().copies.get_floor().is_some() {
         operation.set_key(key_of(state, intent, request));
     }
     if !state.extra().failed_ids.is_empty() {
