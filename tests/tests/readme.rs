@@ -5,14 +5,18 @@
 )]
 
 use bytes::Bytes;
+use http::Request;
 use http::Response;
 use http_body_util::Full;
 use tower::Service;
+use tower::{ServiceBuilder, ServiceExt};
+use tower_geo::{Account, LocationMode};
 use tower_geo::{CircuitBreakerLayer, GeoRedirectLayer, ReadOnlyGateLayer, RetryLayer};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The block under "Ten lines".
+#[rustfmt::skip]
 async fn ten_lines<C, RB>(http_client: C, body: Full<Bytes>) -> Result<(), Failure>
 where
     C: Service<Request<Full<Bytes>>, Response = Response<RB>> + Clone,
@@ -43,11 +47,8 @@ where
     Ok(())
 }
 
-use http::Request;
-use tower::{ServiceBuilder, ServiceExt};
-use tower_geo::{Account, LocationMode};
-
 /// The block under "Which order, and why".
+#[rustfmt::skip]
 async fn by_hand<C, RB>(http_client: C) -> Result<(), Failure>
 where
     C: Service<Request<Full<Bytes>>, Response = Response<RB>> + Clone,

@@ -2,7 +2,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tower_geo_policy::breaker::{Admission, Circuit, Circuits, Sent};
-use tower_geo_policy::operation::circuit_of;
+use tower_geo_policy::operation::{Misfit, circuit_of};
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
@@ -70,6 +70,10 @@ impl<S> CircuitBreaker<S> {
             .intent;
         if intent.is_neutral() {
             return Ok(None);
+        }
+        // R1: with no driver above to refuse it, a write that names a copy would get there.
+        if intent.is_write() && state.regions().write_target(region).is_none() {
+            return Err(Error::misfit(state, Misfit::WriteToCopy));
         }
         let circuit = circuit_of(intent);
         let now = state.tick(runtime::now());

@@ -1,0 +1,69 @@
+//! tower-geo under the clients that people use: `object_store`, the official Azure SDK, reqwest.
+//!
+//! Nobody writes requests to a storage account by hand. Here are the adapters that put tower
+//! layers, those of [`tower_geo`] and any others, between such a client and its transport. Each is
+//! behind a feature of its own, and none is on by default.
+//!
+//! | feature | client | layers over the client's own transport | any tower service as transport |
+//! |---|---|---|---|
+//! | `object-store` | `object_store` | `object_store::LayeredConnector` | `object_store::ServiceConnector` |
+//! | `azure-core` | `azure_storage_blob`, `azure_storage_queue` and all others on `azure_core` | `azure_core::transport` | `azure_core::ServiceClient` |
+//! | `reqwest` | reqwest | `reqwest::GeoClient` | `reqwest::ReqwestService` is one |
+//!
+//! hyper's client (that of hyper-util) is a tower service and needs no adapter:
+//! `account.blob().layer().layer(client)`. Its own retry is one: a request that a kept connection
+//! turns out not to have taken is sent again on a new one, unseen by the stack. The switch is
+//! `retry_canceled_requests(false)`. Let connections not outlive a failover (`pool_idle_timeout`),
+//! and set a connect time-out on the connector, which has none by default.
+//!
+//! # Order
+//!
+//! All three clients sign a request before it gets here, so the stack is *below the signer*: a
+//! request that is sent again, or to the secondary, keeps its signature. Azure's credentials allow
+//! that, because none of them covers the host: Shared Key signs the account and the path, a shared
+//! access signature is in the query, a bearer token is a header. AWS signs the host; there a
+//! redirect is not possible, see [`tower_geo::geo_redirect`].
+//!
+//! ```text
+//! your code ─► client (builds, signs) ─► [adapter] ─► tower-geo's layers ─► [adapter] ─► transport
+//! ```
+//!
+//! # The client's own retries
+//!
+//! A client that repeats what the stack has given up multiplies sends. Two things keep that in
+//! bounds, and a switch of the client ends it:
+//!
+//! * An operation that the stack has ended is an error of a kind that the client does not repeat.
+//!   So a refused write is *one* call, whatever the client is set to.
+//! * An *answer* is handed over as it is, and all three clients repeat a 503. The page of each
+//!   client (its module) names the switch.
+//!
+//! # Errors
+//!
+//! The client's error has [`tower_geo::Error`] in its chain of sources: [`geo_error`] finds it.
+//!
+//! ```
+//! # fn handle(error: &(dyn std::error::Error + 'static)) {
+//! if let Some(ours) = tower_geo_clients::geo_error(error) {
+//!     if ours.is_read_only() { /* keep the change, tell the user */ }
+//! }
+//! # }
+//! ```
+//!
+//! # Bodies
+//!
+//! They are moved, never copied: the bytes that the client gives are those that the transport
+//! sends, and the other way round. Sizes, trailers and streaming are kept.
+
+mod chain;
+#[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]
+mod oneshot;
+
+#[cfg(feature = "azure-core")]
+pub mod azure_core;
+#[cfg(feature = "object-store")]
+pub mod object_store;
+#[cfg(feature = "reqwest")]
+pub mod reqwest;
+
+pub use chain::geo_error;

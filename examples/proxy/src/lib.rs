@@ -1,0 +1,26 @@
+//! A reverse proxy before one storage account: any client, in any language, gets the stack.
+//!
+//! One port for each service. Point the client's endpoint at it and leave the rest as it is:
+//!
+//! ```text
+//! BlobEndpoint=http://localhost:10000;QueueEndpoint=http://localhost:10001;…
+//! ```
+//!
+//! The proxy holds no key. It changes the host of a request and nothing that is signed, so Shared
+//! Key, SAS and bearer tokens stay valid on the way. Bodies stream both ways.
+//!
+//! | what comes | what becomes of it |
+//! |---|---|
+//! | a request | sent to the account's primary, or through the stack elsewhere |
+//! | an answer | handed on as it is; `x-geo-region` and `x-geo-sends` tell of a redirect or a retry |
+//! | a refusal of the stack | 503 with `Retry-After` and a problem body (RFC 9457) |
+//! | no answer | 502, or 504 if time was up |
+//! | `GET /-/geo` | the state of the service, as JSON; no container can be called `-` |
+//!
+//! A client whose own retries are on will repeat a 503: turn them off, or down (T8).
+
+mod forward;
+mod problem;
+mod state;
+
+pub use forward::{Body, router};

@@ -1,0 +1,419 @@
+//! Clients that know nothing of two regions, through the proxy.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::Bytes;
+use geo_proxy::router;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, StreamBody};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use tower::ServiceExt;
+use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
+use tower_geo::{Account, BreakerSettings, GeoService, LocationMode, RetrySettings};
+use tower_geo_testkit::Side;
+use tower_geo_testkit::azurite::{Azurite, AzuriteOptions};
+use tower_geo_testkit::client::{ClientBuilder, Names, TestClient};
+use tower_geo_testkit::front::{Front, FrontState, Refuses};
+use tower_geo_testkit::store::{RegionState, TwoRegionStore};
+use tower_geo_testkit::tls::TestCa;
+use tower_layer::Layer;
+
+const ACCOUNT: &str = "contoso";
+const KEY: &str = "c2VjcmV0IG9mIGNvbnRvc28=";
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// A client that signs for the account and was pointed at the proxy.
+struct Client {
+    proxy: SocketAddr,
+    service: SharedKeyService,
+}
+
+impl Client {
+    async fn send(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let layer = SharedKeyLayer::new(ACCOUNT, KEY, self.service).unwrap();
+        let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{target}", self.proxy));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        let (head, body) = layer
+            .layer(client)
+            .oneshot(request)
+            .await
+            .unwrap()
+            .into_parts();
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+
+    async fn get(&self, target: &str) -> Answer {
+        self.send(Method::GET, target, &[], "").await
+    }
+}
+
+/// One service of the emulator behind its two fronts, and the proxy before them.
+struct Setting {
+    client: Client,
+    service: GeoService,
+    primary: Front,
+    secondary: Front,
+}
+
+fn settings(builder: tower_geo::AccountBuilder) -> Account {
+    let retry = RetrySettings::new()
+        .max_retries(2)
+        .delay(Duration::from_millis(10))
+        .attempt_timeout(Duration::from_millis(700));
+    let wait = Duration::from_secs(2);
+    let breaker = BreakerSettings::new()
+        .streak(3)
+        .rate(None)
+        .open_for(wait)
+        .max_open_for(wait);
+    builder
+        .location_mode(LocationMode::PrimaryThenSecondary)
+        .retry(retry)
+        .breaker(breaker.ramp([1.0]))
+        .build()
+        .unwrap()
+}
+
+async fn serve(app: axum::Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    addr
+}
+
+async fn before(azurite: &Azurite, kind: SharedKeyService) -> Setting {
+    let account = settings(Account::azure_storage(ACCOUNT));
+    let (service, upstream, refuses) = match kind {
+        SharedKeyService::Queue => (account.queue(), azurite.queue_addr(), Refuses::QueueWrites),
+        SharedKeyService::Table => (account.table(), azurite.table_addr(), Refuses::Writes),
+        _ => (account.blob(), azurite.blob_addr(), Refuses::Writes),
+    };
+    let (ca, names) = (TestCa::new().unwrap(), Names::new());
+    let front = |suffix, refuses| {
+        let host = format!("{ACCOUNT}{suffix}.{}.core.windows.net", service.name());
+        let front = Front::builder(upstream).tls(&ca, [host.clone()]).unwrap();
+        let front = front.refuse_writes(refuses).start().unwrap();
+        names.point(&host, front.addr());
+        front
+    };
+    let (primary, secondary) = (front("", Refuses::Nothing), front("-secondary", refuses));
+    let client = ClientBuilder::new()
+        .names(names)
+        .trust(&ca)
+        .unwrap()
+        .build()
+        .unwrap();
+    let proxy = serve(router(&service, 1 << 20, client)).await;
+    Setting {
+        client: Client {
+            proxy,
+            service: kind,
+        },
+        service,
+        primary,
+        secondary,
+    }
+}
+
+/// R3, R8, G2: what is signed for the proxy's address is valid at both regions; streams, ranges and
+/// lists go through; a refusal is a 503 that says when to come back.
+#[tokio::test]
+async fn blobs_survive_the_loss_of_the_primary() {
+    let azurite = Azurite::start(AzuriteOptions::new().account(ACCOUNT, KEY))
+        .await
+        .unwrap();
+    let setting = before(&azurite, SharedKeyService::Blob).await;
+    let client = &setting.client;
+    let blob = [("x-ms-blob-type", "BlockBlob")];
+    let (cat, big) = ("/photos/my%20cat%2Bdog", "/photos/big");
+    let content: Vec<u8> = (0..8 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+    let created = client
+        .send(Method::PUT, "/photos?restype=container", &[], "")
+        .await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(
+        client.send(Method::PUT, cat, &blob, "meow").await.status,
+        201
+    );
+    assert_eq!(
+        client
+            .send(Method::PUT, big, &blob, content.clone())
+            .await
+            .status,
+        201
+    );
+    let answer = client.get(cat).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text().as_str()),
+        (200, "meow")
+    );
+    assert!(!answer.headers.contains_key("x-geo-region"));
+
+    for outage in [FrontState::Reset, FrontState::Freeze] {
+        setting.primary.set(outage).await.unwrap();
+        for _ in 0..3 {
+            let answer = client
+                .send(Method::GET, cat, &[("range", "bytes=1-2")], "")
+                .await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.text().as_str()),
+                (206, "eo")
+            );
+            assert_eq!(answer.headers["x-geo-region"], "secondary");
+        }
+        let refused = client.send(Method::PUT, cat, &blob, "woof").await;
+        assert_eq!(refused.status, 503, "{outage:?}");
+        assert_eq!(refused.headers["content-type"], "application/problem+json");
+        assert!(refused.headers.contains_key("retry-after"));
+        assert!(
+            refused.text().contains(r#""kind":"read-only""#),
+            "{}",
+            refused.text()
+        );
+        let state = client.get("/-/geo").await.text();
+        assert!(state.contains(r#""writes":"read-only""#), "{state}");
+        assert!(client.get(big).await.body == content, "all bytes, in order");
+        let list = client.get("/photos?restype=container&comp=list").await;
+        assert!(list.text().contains("my cat+dog"));
+
+        setting.primary.set(FrontState::Forward).await.unwrap();
+        let back = async {
+            while client.send(Method::PUT, cat, &blob, "meow").await.status != 201
+                || setting.service.gate().status != tower_geo::GateStatus::ReadWrite
+            {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), back)
+            .await
+            .unwrap();
+    }
+    assert_eq!(setting.secondary.refused(), 0, "R1");
+}
+
+/// I2, I4: queues and tables; receiving is a write.
+#[tokio::test]
+async fn messages_and_entities_are_read_from_the_secondary_and_never_taken() {
+    let azurite = Azurite::start(AzuriteOptions::new().account(ACCOUNT, KEY))
+        .await
+        .unwrap();
+    let queue = before(&azurite, SharedKeyService::Queue).await;
+    let client = &queue.client;
+    assert_eq!(client.send(Method::PUT, "/work", &[], "").await.status, 201);
+    let message = "<QueueMessage><MessageText>meow</MessageText></QueueMessage>";
+    let xml = [("content-type", "application/xml")];
+    assert_eq!(
+        client
+            .send(Method::POST, "/work/messages", &xml, message)
+            .await
+            .status,
+        201
+    );
+    queue.primary.set(FrontState::Reset).await.unwrap();
+    let peeked = client.get("/work/messages?peekonly=true").await;
+    assert!(peeked.text().contains("meow"), "{}", peeked.text());
+    let received = client.get("/work/messages").await;
+    assert!(received.status.is_server_error(), "{}", received.text());
+    assert_eq!(queue.secondary.refused(), 0);
+
+    let table = before(&azurite, SharedKeyService::Table).await;
+    let client = &table.client;
+    let json = [
+        ("content-type", "application/json"),
+        ("accept", "application/json;odata=nometadata"),
+    ];
+    let made = client
+        .send(Method::POST, "/Tables", &json, r#"{"TableName":"people"}"#)
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let entity = r#"{"PartitionKey":"sales","RowKey":"1","Name":"Mia"}"#;
+    assert_eq!(
+        client
+            .send(Method::POST, "/people", &json, entity)
+            .await
+            .status,
+        201
+    );
+    table.primary.set(FrontState::Reset).await.unwrap();
+    let target = "/people()?$filter=Name%20eq%20'Mia'";
+    let found = client.send(Method::GET, target, &json, "").await;
+    assert!(found.text().contains("Mia"), "{}", found.text());
+    assert_eq!(found.headers["x-geo-region"], "secondary");
+    assert_eq!(table.secondary.refused(), 0);
+}
+
+/// A store that checks no signatures, and the proxy before it.
+async fn local() -> (TwoRegionStore, GeoService, SocketAddr) {
+    let store = TwoRegionStore::builder()
+        .path_style(ACCOUNT)
+        .start()
+        .await
+        .unwrap();
+    store.seed("photos", "cat", "meow");
+    let mut account = Account::endpoints();
+    for service in tower_geo::StorageService::ALL.into_iter().take(3) {
+        let [primary, secondary] = Side::BOTH.map(|side| store.endpoint(side));
+        account = account.endpoint_pair(service, primary, secondary);
+    }
+    let blob = settings(account).blob();
+    let client = ClientBuilder::new().build().unwrap();
+    let proxy = serve(router(&blob, 1 << 10, client)).await;
+    (store, blob, proxy)
+}
+
+/// Sends bytes and reads up to the end of a head.
+async fn head(stream: &mut TcpStream, send: &str) -> String {
+    stream.write_all(send.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// G2: a client that asks first is told to go on when there is a region that takes its write, and
+/// sends nothing when there is none.
+#[tokio::test]
+async fn upload_that_would_be_refused_is_never_begun() {
+    let (store, blob, proxy) = local().await;
+    let put = "PUT /contoso/photos/dog HTTP/1.1\r\nhost: proxy\r\nx-ms-blob-type: BlockBlob\r\n\
+               content-length: 4\r\nexpect: 100-continue\r\n\r\n";
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    assert!(head(&mut stream, put).await.starts_with("HTTP/1.1 100"));
+    assert!(head(&mut stream, "woof").await.starts_with("HTTP/1.1 201"));
+    assert_eq!(
+        store.content(Side::Primary, "photos", "dog").unwrap(),
+        "woof"
+    );
+
+    blob.operator().read_only();
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let answer = head(&mut stream, put).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+}
+
+/// T6: chunked bodies stream through; one that is small is kept and sent again.
+#[tokio::test]
+async fn chunked_bodies_go_through_and_small_ones_are_sent_again() {
+    let (store, _blob, proxy) = local().await;
+    let chunked = async |path: &str, chunk: usize| {
+        let chunks = (0..4_u8).map(move |at| {
+            let data = Bytes::from(vec![at; chunk]);
+            Ok::<_, std::io::Error>(http_body::Frame::data(data))
+        });
+        let body = BodyExt::boxed_unsync(StreamBody::new(Chunks(chunks)));
+        let client: TestClient<_> = ClientBuilder::new().build().unwrap();
+        let request = Request::put(format!("http://{proxy}/contoso/photos/{path}"))
+            .header("x-ms-blob-type", "BlockBlob")
+            .body(body)
+            .unwrap();
+        client.oneshot(request).await.unwrap().status()
+    };
+    assert_eq!(chunked("big", 10_000).await, 201);
+    let content = store.content(Side::Primary, "photos", "big").unwrap();
+    assert_eq!((content.len(), content[39_999]), (40_000, 3));
+
+    let down = RegionState::Status(StatusCode::SERVICE_UNAVAILABLE);
+    store.set(Side::Primary, down).await.unwrap();
+    store.clear_arrivals();
+    assert_eq!(chunked("small", 10).await, 503);
+    assert_eq!(store.requests_by(Side::Primary, &Method::PUT), 3);
+    assert_eq!(store.writes_at_secondary(), 0);
+}
+
+/// An iterator as a stream.
+struct Chunks<I>(I);
+
+impl<I: Iterator + Unpin> futures_core::Stream for Chunks<I> {
+    type Item = I::Item;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<I::Item>> {
+        std::task::Poll::Ready(self.0.next())
+    }
+}
+
+/// The program: a request that is under way when it is told to stop gets its answer.
+#[cfg(unix)]
+#[tokio::test]
+async fn program_finishes_what_is_under_way_and_ends() {
+    let (store, ..) = local().await;
+    let [primary, secondary] = Side::BOTH.map(|side| store.endpoint(side));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_geo-proxy"))
+        .args(["--blob", "127.0.0.1:0", "--blob-endpoint"])
+        .arg(format!("{primary},{secondary}"))
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let addr = line.strip_prefix("blob on http://").unwrap().to_owned();
+
+    store.clear_arrivals();
+    store
+        .set(Side::Primary, RegionState::Slow(Duration::from_millis(500)))
+        .await
+        .unwrap();
+    let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
+    let get = Request::get(format!("http://{addr}/contoso/photos/cat"));
+    let get = tokio::spawn(client.oneshot(get.body(Full::default()).unwrap()));
+    while store.requests(Side::Primary) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let pid = program.id().unwrap().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    let body = get
+        .await
+        .unwrap()
+        .unwrap()
+        .into_body()
+        .collect()
+        .await
+        .unwrap();
+    assert_eq!(body.to_bytes(), "meow");
+    let ended = tokio::time::timeout(Duration::from_secs(20), program.wait()).await;
+    assert!(ended.unwrap().unwrap().success());
+}
