@@ -63,9 +63,11 @@ impl Age {
     ) -> Self {
         let data = same_data.unwrap_or_default();
         Self {
-            rules: CopyRules::new(Arc::clone(&data.last_sync))
-                .max_staleness(max_staleness)
-                .floor(read_your_writes.then(|| Arc::clone(data.floor.get_or_init(Arc::default)))),
+            rules: CopyRules {
+                last_sync: Arc::clone(&data.last_sync),
+                max_staleness,
+                floor: read_your_writes.then(|| Arc::clone(data.floor.get_or_init(Arc::default))),
+            },
             changes: Arc::clone(&data.changes),
         }
     }
@@ -116,7 +118,7 @@ impl GeoService {
     /// [`Account`](crate::Account) that hold blobs (blob, dfs, web) know it together.
     #[must_use]
     pub fn last_sync(&self) -> LastSyncState {
-        let last = self.state_ref().extra().copies.get_last_sync().get();
+        let last = self.state_ref().extra().copies.last_sync.get();
         LastSyncState::new(last, runtime::now())
     }
 
@@ -150,17 +152,14 @@ impl GeoService {
     /// ```
     pub fn record_last_sync(&self, stats: ReplicationStats, clock: SystemTime) {
         let runtime = self.state_ref().extra();
-        runtime
-            .copies
-            .get_last_sync()
-            .heard(stats, clock, runtime::now());
+        runtime.copies.last_sync.heard(stats, clock, runtime::now());
         runtime.last_sync_changes.tell();
     }
 
     #[cfg(feature = "last-sync")]
     pub(crate) fn note_failed_poll(&self) {
         let runtime = self.state_ref().extra();
-        runtime.copies.get_last_sync().failed();
+        runtime.copies.last_sync.failed();
         runtime.last_sync_changes.tell();
     }
 }

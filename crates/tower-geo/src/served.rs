@@ -49,7 +49,7 @@ impl ServedAge {
         if region == state.regions().writer() {
             return None;
         }
-        let last_sync = state.extra().copies.get_last_sync().get().time();
+        let last_sync = state.extra().copies.last_sync.get().time();
         let (status, headers) = (response.status(), response.headers());
         // Only such an answer is about an object, and an error has a time of its own.
         let has_object = status.is_success() || status == StatusCode::NOT_MODIFIED;

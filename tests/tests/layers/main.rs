@@ -20,6 +20,7 @@ mod cancellation;
 mod contracts;
 mod freshness;
 mod gate;
+mod hedging;
 mod order;
 mod permits;
 mod recovery;

@@ -4,8 +4,10 @@
 //! handed over in the end. All decisions are the operation's.
 
 mod answer;
+mod driver;
 mod future;
 mod hedge;
+mod outcome;
 mod response_future;
 mod start;
 
