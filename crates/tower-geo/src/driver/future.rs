@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 use tower_geo_policy::operation::{Failure, Finish, Operation, Plan, Reach, Step};
 use tower_service::Service;
 
-use super::driver::{Driver, Due, arm};
 use super::hedge::Hedge;
+use super::sending::{Driver, Due, arm};
 use super::start::{keep_for_later, request_id};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error};

@@ -4,11 +4,11 @@
 //! handed over in the end. All decisions are the operation's.
 
 mod answer;
-mod driver;
 mod future;
 mod hedge;
 mod outcome;
 mod response_future;
+mod sending;
 mod start;
 
 pub(crate) use future::{Drive, Setting};

@@ -10,7 +10,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
 use tower_geo_policy::verdict::Verdict;
 
-use super::driver::Driver;
+use super::sending::Driver;
 use super::signature_limit;
 use super::start::request_id;
 use crate::error::{BoxError, Error, RequestLine};
