@@ -39,6 +39,7 @@ mod script;
 mod stack;
 mod stage;
 mod states;
+mod store;
 mod text;
 mod timeline;
 mod transport;

@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::script::Script;
 use crate::stack::{Head, Info, Services};
 use crate::stage::{OperationRecord, Outcome, Seen, Sends, Stage, Ticket};
+use crate::store::Store;
 use crate::transport::RequestBody;
 
 /// A call that has no end by itself (a service that never answers, and no time-out) is dropped
@@ -50,8 +51,15 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
     let (runtime, idle) =
         clock::runtime().map_err(|error| Problem::at("", format!("no runtime: {error}")))?;
     let script = Script::new(&mut drill);
+    let stores = drill.stores.values();
+    let stores = stores.map(|lag| Store::new(*lag, drill.start)).collect();
     let (stage, services, end_ms) = runtime.block_on(async {
-        let stage = Arc::new(Stage::new(script, drill.services.len(), options.keep));
+        let stage = Arc::new(Stage::new(
+            script,
+            stores,
+            drill.services.len(),
+            options.keep,
+        ));
         let services = Arc::new(Services::build(&drill, &stage)?);
         let driver = Driver::new(&mut drill, Arc::clone(&stage), Arc::clone(&services), idle);
         let end_ms = driver.spawn(options.progress).await?;

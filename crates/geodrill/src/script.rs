@@ -59,6 +59,7 @@ impl Script {
                     body: Bytes::new(),
                     end: BodyEnd::Whole,
                 },
+                applied: false,
             }),
             rules: rules
                 .into_iter()
@@ -79,12 +80,14 @@ impl Script {
         }
     }
 
-    /// The answer to a send: of the first rule that matches and has one left, else the host's.
-    pub(crate) fn answer(&mut self, sent: Sent<'_>) -> Arc<Answer> {
-        self.rules
-            .iter_mut()
-            .find_map(|rule| rule.answer(sent))
-            .unwrap_or_else(|| Arc::clone(self.hosts.get(sent.host).unwrap_or(&self.otherwise)))
+    /// The answer to a send that a rule gives: the first that matches and has one left.
+    pub(crate) fn answer_of_rule(&mut self, sent: Sent<'_>) -> Option<Arc<Answer>> {
+        self.rules.iter_mut().find_map(|rule| rule.answer(sent))
+    }
+
+    /// What a host does when no rule matches.
+    pub(crate) fn answer_of_host(&self, host: &str) -> Arc<Answer> {
+        Arc::clone(self.hosts.get(host).unwrap_or(&self.otherwise))
     }
 
     /// The indices of rules that no send ever matched, with what they asked for.

@@ -9,17 +9,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::Body;
-use http_body_util::Either;
+use http_body_util::{Either, Empty};
 use tower_geo::body::{BodyPolicy, Buffering, ReplayBody, Upload};
 use tower_geo::circuit_breaker::CircuitBreaker;
 use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::{
-    BackoffMode, BreakerSettings, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending,
-    EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LocationMode,
-    OpenJitter, RateRule, ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule,
-    StorageService, Trail,
+    BackgroundSend, BackgroundTask, BackoffMode, BreakerSettings, CircuitBreakerLayer,
+    ClassifyFault, ConfigError, Ending, EventKind, GateMode, GeoRedirectLayer, GeoService,
+    GeoStack, GroupHandle, LastSyncSettings, LocationMode, MonitorSettings, OpenJitter, RateRule,
+    ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule, StorageService, Trail,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -31,7 +31,7 @@ use crate::format::{
 use crate::problem::Problem;
 use crate::random::{Purpose, Stream};
 use crate::stage::{self, EventRecord, SendKind, Stage};
-use crate::transport::{RequestBody, Told, Transport, WireFault};
+use crate::transport::{Home, RequestBody, Told, Transport, WireFault};
 
 /// A service as it is shown: its name, and its regions in order.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub(crate) struct Services {
     info: Vec<Info>,
     services: Vec<GeoService>,
     stacks: Vec<Stack>,
+    /// Monitors and polls, for as long as the drill is played.
+    _background: Vec<BackgroundTask>,
 }
 
 /// The layers over the wire.
@@ -87,6 +89,7 @@ impl Services {
             info: Vec::new(),
             services: Vec::new(),
             stacks: Vec::new(),
+            _background: Vec::new(),
         };
         for (index, service) in drill.services.iter().enumerate() {
             let group = groups.iter().find(|(members, _)| members.contains(&index));
@@ -101,8 +104,11 @@ impl Services {
                     let geo = geo.clone();
                     Arc::new(move |uri| geo.regions().region_of(uri).map(|region| region.index()))
                 },
-                |_| Told::default(),
+                background,
+                home(drill, &geo),
             );
+            let tasks = spawn_background(service, &geo, &transport)?;
+            built._background.extend(tasks);
             let bodies = DrillBodies::new(service.retry.as_ref());
             built.stacks.push(if service.retry.is_some() {
                 Stack::Full(geo.layer().body_policy(bodies).layer(transport))
@@ -156,6 +162,68 @@ impl Services {
         }
         Ok(())
     }
+}
+
+/// What a send of the layers' own is for.
+fn background(extensions: &http::Extensions) -> Told {
+    match BackgroundSend::of(extensions) {
+        None => Told::default(),
+        Some(send) => Told {
+            kind: Some(SendKind::First),
+            probe: false,
+            outrun: false,
+            purpose: Some(send.purpose()),
+        },
+    }
+}
+
+/// The store that holds what the service writes, if its writer's host has one.
+fn home(drill: &Drill, geo: &GeoService) -> Option<Home> {
+    let regions = geo.regions();
+    let writer = regions.writer();
+    let host = regions.get(writer)?.endpoint().authority();
+    Some(Home {
+        store: drill.stores.get_index_of(host)?,
+        writer: writer.index(),
+        path_style: regions.is_path_style(),
+    })
+}
+
+/// Starts what asks by itself: monitor and polls go over the wire as they are, since nothing here
+/// is signed.
+fn spawn_background(
+    service: &format::Service,
+    geo: &GeoService,
+    transport: &Transport,
+) -> Result<Vec<BackgroundTask>, Problem> {
+    let problem = |key: &str, error: &ConfigError| {
+        let of_key = match error.setting() {
+            setting @ ("method" | "path" | "every" | "timeout") => format!("{key}.{setting}"),
+            _ => key.to_owned(),
+        };
+        Problem::at(format!("services.{}.{of_key}", service.name), reason(error))
+    };
+    let mut tasks = Vec::new();
+    if let Some(monitor) = &service.monitor {
+        let mut settings = MonitorSettings::new(&monitor.path)
+            .method(monitor.method.clone())
+            .every(monitor.pace.every)
+            .timeout(monitor.timeout);
+        if monitor.pace.exact {
+            settings = settings.jitter(0.0);
+        }
+        let started = geo.spawn_monitor::<_, Empty<Bytes>, _>(&settings, transport.clone());
+        tasks.push(started.map_err(|error| problem("monitor", &error))?);
+    }
+    if let Some(pace) = service.last_sync {
+        let mut settings = LastSyncSettings::new().every(pace.every);
+        if pace.exact {
+            settings = settings.jitter(0.0);
+        }
+        let started = geo.spawn_last_sync::<_, Empty<Bytes>, _>(&settings, transport.clone());
+        tasks.push(started.map_err(|error| problem("last_sync", &error))?);
+    }
+    Ok(tasks)
 }
 
 fn told(result: Result<(), ConfigError>) -> Result<(), String> {
@@ -241,6 +309,8 @@ fn geo_service(
         } else {
             GateMode::Manual
         })
+        .max_staleness(service.max_staleness)
+        .read_your_writes(service.read_your_writes)
         .classify_faults(Arc::new(WireFaults))
         .wall_clock(move || start + Duration::from_millis(clock.now_ms()))
         .random(move || draws.lock().unwrap_or_else(PoisonError::into_inner).unit())
@@ -308,6 +378,7 @@ fn config_problem(service: &format::Service, error: &ConfigError) -> Problem {
         "hedge" => "hedge.after".to_owned(),
         "max_retries" | "delay" | "max_delay" | "attempt_timeout" | "deadline" | "budget"
         | "body_idle" => format!("retry.{setting}"),
+        "max_staleness" => setting.to_owned(),
         _ => format!("breaker.{setting}"),
     };
     Problem::at(format!("{path}.{key}"), reason(error))

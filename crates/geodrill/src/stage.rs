@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::format::Fault;
 use crate::script::Script;
+use crate::store::Store;
 use crate::timeline::Timeline;
 use crate::transport::Told;
 
@@ -20,6 +21,7 @@ pub(crate) struct Stage {
     start: Instant,
     keep: bool,
     script: Mutex<Script>,
+    stores: Mutex<Vec<Store>>,
     seen: Mutex<Seen>,
 }
 
@@ -255,11 +257,12 @@ pub(crate) enum Event {
 
 impl Stage {
     /// A stage whose time 0 is the present instant of the runtime.
-    pub(crate) fn new(script: Script, services: usize, keep: bool) -> Self {
+    pub(crate) fn new(script: Script, stores: Vec<Store>, services: usize, keep: bool) -> Self {
         Self {
             start: Instant::now(),
             keep,
             script: Mutex::new(script),
+            stores: Mutex::new(stores),
             seen: Mutex::new(Seen::new(services)),
         }
     }
@@ -288,6 +291,10 @@ impl Stage {
     pub(crate) fn ms(&self, instant: Instant) -> u64 {
         let past = instant.saturating_duration_since(self.start);
         u64::try_from(past.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn stores(&self) -> MutexGuard<'_, Vec<Store>> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {

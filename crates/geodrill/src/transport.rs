@@ -6,8 +6,9 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use http::header::HOST;
 use http::{HeaderName, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
@@ -16,6 +17,7 @@ use tower_service::Service;
 use crate::format::{Answer, BodyEnd, Fault, What};
 use crate::script::Sent;
 use crate::stage::{Reply, SendKind, SendRecord, Sends, Stage, Ticket};
+use crate::store::Asked;
 
 /// Which region of a service a request goes to; told by the layers, which know the endpoints.
 pub(crate) type RegionOf = Arc<dyn Fn(&Uri) -> Option<usize> + Send + Sync>;
@@ -41,6 +43,26 @@ pub(crate) struct Transport {
     service: usize,
     region_of: RegionOf,
     teller: Teller,
+    home: Option<Home>,
+}
+
+/// The store that holds what a service writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home {
+    /// Which of the drill's stores.
+    pub(crate) store: usize,
+    /// The region that takes the writes; all others are the copy.
+    pub(crate) writer: usize,
+    /// Whether the first segment of a path is the account.
+    pub(crate) path_style: bool,
+}
+
+/// A send to a store.
+struct Visit {
+    store: usize,
+    asked: Asked,
+    /// Whether the answer is the store's own, not a rule's.
+    answers: bool,
 }
 
 impl fmt::Debug for Transport {
@@ -57,22 +79,52 @@ impl Transport {
         service: usize,
         region_of: RegionOf,
         teller: Teller,
+        home: Option<Home>,
     ) -> Self {
         Self {
             stage,
             service,
             region_of,
             teller,
+            home,
         }
     }
 
+    /// What a store has to do for a send, where the region that it goes to has one.
+    fn visit<B>(
+        &self,
+        request: &Request<B>,
+        region: Option<usize>,
+        answers: bool,
+    ) -> Option<Visit> {
+        let (home, region) = (self.home?, region?);
+        let path = request.uri().path();
+        let below_account = path.strip_prefix('/').and_then(|path| path.find('/'));
+        let path = match below_account {
+            Some(at) if home.path_style => path.get(at + 1..).unwrap_or("/"),
+            None if home.path_style => "/",
+            _ => path,
+        };
+        Some(Visit {
+            store: home.store,
+            asked: Asked {
+                of_copy: region != home.writer,
+                method: request.method().clone(),
+                path: path.to_owned(),
+                query: request.uri().query().unwrap_or("").to_owned(),
+                headers: request.headers().clone(),
+            },
+            answers,
+        })
+    }
+
     /// Writes the send down and takes its answer from the script.
-    fn begin<B>(&self, request: &Request<B>) -> (Arc<Answer>, Line) {
+    fn begin<B>(&self, request: &Request<B>) -> (Arc<Answer>, Option<Visit>, Line) {
         let uri = request.uri();
         let at_ms = self.stage.now_ms();
         let host = host_of(uri);
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let answer = self.stage.script().answer(Sent {
+        let of_rule = self.stage.script().answer_of_rule(Sent {
             at_ms,
             host: &host,
             method: request.method(),
@@ -81,6 +133,12 @@ impl Transport {
         });
         let told = (self.teller)(request.extensions());
         let region = (self.region_of)(uri);
+        let visit = match &of_rule {
+            None => self.visit(request, region, true),
+            Some(answer) if answer.applied => self.visit(request, region, false),
+            Some(_) => None,
+        };
+        let answer = of_rule.unwrap_or_else(|| self.stage.script().answer_of_host(&host));
         self.stage.sent(self.service, region);
         let sends = match request.extensions().get::<Ticket>() {
             Some(ticket) => Arc::clone(&ticket.0),
@@ -122,7 +180,7 @@ impl Transport {
             index,
             reply: None,
         };
-        (answer, line)
+        (answer, visit, line)
     }
 }
 
@@ -170,14 +228,15 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (answer, line) = self.begin(&request);
-        Box::pin(exchange(request, answer, line))
+        let (answer, visit, line) = self.begin(&request);
+        Box::pin(exchange(request, answer, visit, line))
     }
 }
 
 async fn exchange<B: Body>(
     request: Request<B>,
-    answer: Arc<Answer>,
+    mut answer: Arc<Answer>,
+    visit: Option<Visit>,
     mut line: Line,
 ) -> Result<Response<ResponseBody>, WireFault> {
     // No connection, so no byte of the body is taken: it can be sent again whatever it is (T6).
@@ -185,7 +244,22 @@ async fn exchange<B: Body>(
         answer.what,
         What::Fault(Fault::Connect | Fault::Dns | Fault::Tls)
     );
-    let body_broke = connected && !read(request.into_body()).await;
+    let taken = if connected {
+        read(request.into_body(), visit.is_some()).await
+    } else {
+        Some(Bytes::new())
+    };
+    let body_broke = taken.is_none();
+    if let (Some(visit), Some(body)) = (visit, taken) {
+        let at = Duration::from_millis(line.stage.now_ms());
+        let mut stores = line.stage.stores();
+        let stored = stores.get_mut(visit.store);
+        let stored = stored.map(|store| store.serve(&visit.asked, body, at));
+        if let Some(stored) = stored.filter(|_| visit.answers) {
+            let latency = answer.latency;
+            answer = Arc::new(Answer { latency, ..stored });
+        }
+    }
     if !answer.latency.is_zero() {
         tokio::time::sleep(answer.latency).await;
     }
@@ -223,14 +297,19 @@ async fn exchange<B: Body>(
     }
 }
 
-/// Reads a request body to its end; false if it broke off.
-async fn read<B: Body>(body: B) -> bool {
+/// Reads a request body to its end, and keeps it where somebody wants it; `None` if it broke off.
+async fn read<B: Body>(body: B, keep: bool) -> Option<Bytes> {
     let mut body = pin!(body);
+    let mut kept = BytesMut::new();
     loop {
         match poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            None => return true,
-            Some(Ok(_)) => {}
-            Some(Err(_)) => return false,
+            None => return Some(kept.freeze()),
+            Some(Ok(frame)) => {
+                if let (true, Ok(data)) = (keep, frame.into_data()) {
+                    kept.put(data);
+                }
+            }
+            Some(Err(_)) => return None,
         }
     }
 }

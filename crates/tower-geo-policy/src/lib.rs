@@ -17,6 +17,7 @@
 //! | what do all users of a service share? | [`service_state`] |
 //! | who is told what happened? | [`events`], [`trail`] |
 //! | how old may an answer of a copy be? | [`freshness`] |
+//! | does a read see what was just written? | [`read_floor`] |
 
 pub mod azure_storage;
 pub mod backoff;
@@ -33,6 +34,7 @@ pub mod intent;
 pub mod operation;
 mod percent;
 pub mod provider;
+pub mod read_floor;
 pub mod region;
 pub mod repeats;
 pub mod retry_after;

@@ -4,7 +4,13 @@
 //! must see through the encoding too: else a write could be dressed up as a read.
 
 /// The bytes that percent-encoded text stands for. A `%` without two hex digits is a plain `%`.
+#[derive(Clone)]
 struct Decoded<'a>(&'a [u8]);
+
+/// The bytes that `encoded` stands for.
+pub(crate) fn decoded(encoded: &str) -> impl Iterator<Item = u8> + Clone {
+    Decoded(encoded.as_bytes())
+}
 
 impl Iterator for Decoded<'_> {
     type Item = u8;

@@ -1,7 +1,9 @@
 //! What a kind of service is: how its requests and its answers are to be understood.
 
 use std::fmt;
+use std::time::SystemTime;
 
+use http::header::LAST_MODIFIED;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::intent::{Intent, Ruling};
@@ -22,4 +24,18 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
 
     /// What an answer to a read means when it comes from a copy instead of the writer (R4, R6).
     fn judge_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy;
+
+    /// When the object in a good answer was changed last, by its own account (F2). `Last-Modified`
+    /// unless the service knows better; `None` when the headers do not tell.
+    fn object_time(&self, headers: &HeaderMap) -> Option<SystemTime> {
+        let date = headers.get(LAST_MODIFIED)?.to_str().ok()?;
+        httpdate::parse_http_date(date).ok()
+    }
+
+    /// Whether a write may change more than what its path names, such as a batch (F5). Asked only
+    /// where reads have to see the writes before them.
+    fn writes_many(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+        let _ = (method, uri, headers);
+        false
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tower_geo_policy::azure_storage::{ConnectionString, StorageService};
 use tower_geo_policy::breaker::BreakerSettings;
@@ -11,6 +12,7 @@ use tower_geo_policy::group::GroupHandle;
 use tower_geo_policy::region::LocationMode;
 use tower_geo_policy::retry_settings::RetrySettings;
 
+use crate::last_sync::SameData;
 use crate::runtime;
 use crate::service_builder::GeoServiceBuilder;
 use crate::service_handle::GeoService;
@@ -186,6 +188,20 @@ impl AccountBuilder {
         self
     }
 
+    /// How far a copy may be behind when it answers a read; see
+    /// [`GeoServiceBuilder::max_staleness`]. Default: any age.
+    pub fn max_staleness(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.each = self.each.max_staleness(limit);
+        self
+    }
+
+    /// Whether reads see the writes that were acknowledged before them; see
+    /// [`GeoServiceBuilder::read_your_writes`]. Default: no.
+    pub fn read_your_writes(mut self, on: bool) -> Self {
+        self.each = self.each.read_your_writes(on);
+        self
+    }
+
     /// Lets all services behave as one: while a circuit of one is open, all behave as open (B12).
     pub fn share_state(mut self) -> Self {
         self.shared = true;
@@ -209,6 +225,8 @@ impl AccountBuilder {
         let base = runtime::now();
         let all = self.shared.then(|| GroupHandle::new(base));
         let same_data = GroupHandle::new(base);
+        // F1: `dfs` and `web` take the age of their copies from blob.
+        let age_of_blob = Arc::<SameData>::default();
         let build = |service: StorageService| -> Result<Option<GeoService>, ConfigError> {
             let Some((primary, secondary)) = endpoints.get(service) else {
                 return Ok(None);
@@ -226,6 +244,12 @@ impl AccountBuilder {
                 .account_switch(Arc::clone(&switch));
             if !service.has_readable_secondary() {
                 builder = builder.location_mode(LocationMode::PrimaryOnly);
+            }
+            if matches!(
+                service,
+                StorageService::Blob | StorageService::Dfs | StorageService::Web
+            ) {
+                builder = builder.same_data(Arc::clone(&age_of_blob));
             }
             if let Some(secondary) = secondary {
                 builder = builder.secondary(secondary);

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::operation::{Failure, Misfit};
@@ -95,6 +95,9 @@ pub enum ErrorKind {
     /// The request had to be sent again, and its body could be sent only once. Make the body
     /// cloneable, or let it be buffered.
     NotReplayable,
+    /// The secondary is further behind than this read allows, or may lack what was written, and
+    /// the primary gave no answer; its failure is the source. Come back later, or allow more.
+    Stale,
     /// The request or the stack asks for what is not configured. A fault of the program.
     Config,
 }
@@ -110,6 +113,7 @@ impl ErrorKind {
             Self::Transport => "transport",
             Self::UnknownOutcome => "unknown-outcome",
             Self::NotReplayable => "not-replayable",
+            Self::Stale => "stale",
             Self::Config => "config",
         }
     }
@@ -219,6 +223,9 @@ impl Error {
             Failure::Transport => Self::of_kind(ErrorKind::Transport),
             Failure::UnknownOutcome => Self::of_kind(ErrorKind::UnknownOutcome),
             Failure::NotReplayable => Self::of_kind(ErrorKind::NotReplayable),
+            Failure::Stale { until } => {
+                return Self::stale(state, until, request, trail, source, now);
+            }
             Failure::Config(misfit) => return Self::misfit(state, misfit),
             other => {
                 let mut error = Self::of_kind(ErrorKind::Transport);
@@ -240,6 +247,41 @@ impl Error {
         error
     }
 
+    /// F3: the copy is too old, or F5: it may lack what was written. What became of the writer is
+    /// the source.
+    fn stale(
+        state: &State,
+        until: Option<Tick>,
+        request: RequestLine,
+        trail: Trail,
+        source: Option<BoxError>,
+        now: Tick,
+    ) -> Self {
+        let writer = state.regions().writer();
+        let last = trail.sends().iter().rfind(|send| send.region == writer);
+        let source = source.or_else(|| match last.map(|send| send.ending) {
+            Some(Ending::Answer(status)) => Some(Box::new(WriterAnswered {
+                region: region_name(state, writer).to_owned(),
+                status,
+            })),
+            Some(Ending::Fault(Fault::TimedOut)) => Some(Box::new(Self::timed_out(
+                state,
+                "the primary did not answer in time",
+            ))),
+            Some(_) => None,
+            // Only the circuit keeps a read from a writer that it may go to.
+            None => until.map(|_| Box::new(Self::breaker_open(state, until, now)) as BoxError),
+        });
+        let mut error = Self::of_kind(ErrorKind::Stale);
+        error.inner.never_sent = trail.sends().is_empty();
+        error.inner.retry_after = until.map(|until| until.since(now));
+        error.inner.state = Some(state.clone());
+        error.inner.request = Some(request);
+        error.inner.trail = trail;
+        error.inner.source = source;
+        error
+    }
+
     /// What a service below reported, as a fault of the transport; `None` when a layer of ours
     /// refused the request, so that nothing has left.
     pub(crate) fn fault(&self, classify: &dyn ClassifyFault) -> Option<Fault> {
@@ -250,7 +292,7 @@ impl Error {
                 Some(Fault::Reset)
             }
             (ErrorKind::ReadOnly | ErrorKind::BreakerOpen | ErrorKind::Config, _) => None,
-            (ErrorKind::NotReplayable, _) => Some(Fault::Reset),
+            (ErrorKind::NotReplayable | ErrorKind::Stale, _) => Some(Fault::Reset),
         }
     }
 
@@ -270,6 +312,12 @@ impl Error {
     #[must_use]
     pub fn is_circuit_open(&self) -> bool {
         self.inner.kind == ErrorKind::BreakerOpen
+    }
+
+    /// Whether the secondary was too old for this read, and the primary gave no answer.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.inner.kind == ErrorKind::Stale
     }
 
     /// Whether surely nothing of this operation was processed: refused by us, or no connection
@@ -312,6 +360,21 @@ impl Error {
         self.inner.state.as_ref().map(|state| state.name())
     }
 }
+
+/// The failure of the region that takes writes, as the source of a *stale* error.
+#[derive(Debug)]
+struct WriterAnswered {
+    region: String,
+    status: StatusCode,
+}
+
+impl fmt::Display for WriterAnswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} answered {}", self.region, self.status.as_u16())
+    }
+}
+
+impl StdError for WriterAnswered {}
 
 fn misfit_message(state: &State, misfit: Misfit) -> String {
     match misfit {
@@ -366,6 +429,9 @@ impl fmt::Display for Error {
             ErrorKind::NotReplayable => {
                 "the request has to be sent again, but its body can be sent only once; use a body \
                  that can be cloned, or buffering"
+            }
+            ErrorKind::Stale => {
+                "the secondary is too old for this read, and the primary gave no answer"
             }
             ErrorKind::Config => "not configured for this",
         })?;

@@ -56,6 +56,7 @@
 //! | feature | what |
 //! |---|---|
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
+//! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
 //! | `shared-key` | a signer for Azure Storage's Shared Key, as a layer |
 
 pub mod body;
@@ -67,11 +68,14 @@ pub mod retry;
 pub mod shared_key;
 
 mod account;
+mod background;
 mod driver;
 mod error;
 mod faults;
 mod gate_followers;
 mod handoff;
+mod last_sync;
+mod monitor;
 mod operator;
 mod redirect;
 mod runtime;
@@ -80,14 +84,23 @@ mod served;
 mod service_builder;
 mod service_handle;
 mod stack;
+#[cfg(test)]
+mod test_wire;
+#[cfg(feature = "last-sync")]
+mod verify;
 mod wakers;
 mod watch;
 
 pub use account::{Account, AccountBuilder};
+pub use background::{BackgroundSend, BackgroundTask};
 pub use circuit_breaker::CircuitBreakerLayer;
 pub use error::{BoxError, Error, ErrorKind};
 pub use faults::{ClassifyFault, StandardFaults};
 pub use geo_redirect::GeoRedirectLayer;
+#[cfg(feature = "last-sync")]
+pub use last_sync::LastSyncSettings;
+pub use last_sync::{LastSyncState, LastSyncWatch};
+pub use monitor::MonitorSettings;
 pub use operator::Operator;
 pub use read_only_gate::ReadOnlyGateLayer;
 pub use retry::RetryLayer;
@@ -95,6 +108,8 @@ pub use served::Served;
 pub use service_builder::GeoServiceBuilder;
 pub use service_handle::GeoService;
 pub use stack::{GeoLayer, GeoStack};
+#[cfg(feature = "last-sync")]
+pub use verify::Verified;
 pub use watch::GateWatch;
 
 pub use tower_geo_policy as policy;
@@ -106,7 +121,7 @@ pub use tower_geo_policy::breaker::{
 pub use tower_geo_policy::config_error::ConfigError;
 pub use tower_geo_policy::events::{Event, EventKind, Listener};
 pub use tower_geo_policy::fault::Fault;
-pub use tower_geo_policy::freshness::Freshness;
+pub use tower_geo_policy::freshness::{Freshness, ReplicationStats, ReplicationStatus};
 pub use tower_geo_policy::gate::{GateMode, GateState, GateStatus};
 pub use tower_geo_policy::group::GroupHandle;
 pub use tower_geo_policy::operation::{Advice, Advised, Planned, RegionRef, RequestOptions};

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
+use tower_geo_policy::azure_storage::StorageService;
 use tower_geo_policy::budget::Budget;
 use tower_geo_policy::config_error::ConfigError;
+use tower_geo_policy::freshness::CopyRules;
 use tower_geo_policy::operation::{Advice, Context};
 use tower_geo_policy::repeats::FailedIds;
 use tower_geo_policy::retry_settings::RetrySettings;
@@ -14,6 +16,7 @@ use tower_geo_policy::service_state::ServiceState;
 
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
+use crate::last_sync::{Age, Changes};
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -31,6 +34,12 @@ pub(crate) struct Runtime {
     pub(crate) faults: Arc<dyn ClassifyFault>,
     pub(crate) wall_clock: WallClock,
     pub(crate) random: Random,
+    /// What answers of copies are held against (F2, F3, F5).
+    pub(crate) copies: CopyRules,
+    /// Tells whoever watches the age of the copy.
+    pub(crate) last_sync_changes: Arc<Changes>,
+    /// Which storage service it is, if it is one.
+    pub(crate) storage: Option<StorageService>,
     /// Why the service has no copy, for the error of a request that needs one.
     pub(crate) no_copy: Option<ConfigError>,
     /// Whether a redirect was built for this service, so that a retry above it may roam.
@@ -52,6 +61,10 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all of it comes from one builder, and is told apart by type"
+    )]
     pub(crate) fn new(
         retry: RetrySettings,
         regions: usize,
@@ -60,6 +73,8 @@ impl Runtime {
         wall_clock: WallClock,
         random: Random,
         no_copy: Option<ConfigError>,
+        storage: Option<StorageService>,
+        age: Age,
     ) -> Self {
         let budgets = retry.get_budget().map_or_else(Box::default, |capacity| {
             (0..regions).map(|_| Budget::new(capacity)).collect()
@@ -72,6 +87,9 @@ impl Runtime {
             faults,
             wall_clock,
             random,
+            copies: age.rules,
+            last_sync_changes: age.changes,
+            storage,
             no_copy,
             has_redirect: AtomicBool::new(false),
             gate_followers: Arc::default(),
@@ -103,6 +121,7 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
         settings: &runtime.retry,
         budgets: &runtime.budgets,
         advice: runtime.advice.as_deref(),
+        copies: Some(&runtime.copies),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What an answer was worth: which region gave it and what was tried before (E1, R10, F2).
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use http::Extensions;
+use http::{Extensions, Response, StatusCode};
 use tower_geo_policy::freshness::Freshness;
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::trail::Trail;
@@ -32,16 +33,49 @@ struct Inner {
     region: RegionId,
     trail: Trail,
     after_ambiguous: bool,
+    age: Option<ServedAge>,
+}
+
+/// How old an answer of a copy may be, as far as that was known when it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServedAge {
+    freshness: Freshness,
+    last_sync: Option<SystemTime>,
+}
+
+impl ServedAge {
+    /// `None` for an answer of the writer.
+    pub(crate) fn of<B>(state: &State, region: RegionId, response: &Response<B>) -> Option<Self> {
+        if region == state.regions().writer() {
+            return None;
+        }
+        let last_sync = state.extra().copies.last_sync.get().time();
+        let (status, headers) = (response.status(), response.headers());
+        // Only such an answer is about an object, and an error has a time of its own.
+        let has_object = status.is_success() || status == StatusCode::NOT_MODIFIED;
+        let object = has_object.then(|| state.provider().object_time(headers));
+        Some(Self {
+            freshness: Freshness::judge(object.flatten(), last_sync),
+            last_sync,
+        })
+    }
 }
 
 impl Served {
-    pub(crate) fn new(state: State, region: RegionId, trail: Trail, after_ambiguous: bool) -> Self {
+    pub(crate) fn new(
+        state: State,
+        region: RegionId,
+        trail: Trail,
+        after_ambiguous: bool,
+        age: Option<ServedAge>,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 state,
                 region,
                 trail,
                 after_ambiguous,
+                age,
             }),
         }
     }
@@ -85,10 +119,33 @@ impl Served {
 
     /// How old the answer may be; `None` when it comes from the writer (F2).
     ///
-    /// *Unknown* for every answer of a copy whose last synchronisation is not known.
+    /// The object's own time (`Last-Modified`, or the time in the `ETag` of a table entity) is
+    /// compared with [`last_sync`](Self::last_sync). *Unknown* where one of the two is not known;
+    /// a list has no time of its own: see [`freshness_of`](Self::freshness_of).
     #[must_use]
     pub fn freshness(&self) -> Option<Freshness> {
-        self.is_from_copy().then(|| Freshness::judge(None, None))
+        Some(self.inner.age?.freshness)
+    }
+
+    /// The Last Sync Time that was known when the answer of a copy came; `None` when it was not
+    /// known, or the answer comes from the writer (F2).
+    #[must_use]
+    pub fn last_sync(&self) -> Option<SystemTime> {
+        self.inner.age?.last_sync
+    }
+
+    /// How old a list may be whose objects have these times, say the `Timestamp`s of entities as
+    /// [`parse_timestamp`](tower_geo_policy::azure_storage::parse_timestamp) reads them; `None`
+    /// when the answer comes from the writer.
+    ///
+    /// It is as fresh as the least certain of them, and *unknown* if it is empty.
+    #[must_use]
+    pub fn freshness_of(
+        &self,
+        objects: impl IntoIterator<Item = Option<SystemTime>>,
+    ) -> Option<Freshness> {
+        let age = self.inner.age?;
+        Some(Freshness::judge_all(objects, age.last_sync))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, StorageService};
 use tower_geo_policy::breaker::BreakerSettings;
@@ -18,6 +18,7 @@ use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
 use tower_geo_policy::static_service::StaticService;
 
 use crate::faults::{ClassifyFault, StandardFaults};
+use crate::last_sync::{Age, SameData};
 use crate::runtime::{self, Random, Runtime, WallClock};
 use crate::service_handle::GeoService;
 
@@ -31,6 +32,8 @@ use crate::service_handle::GeoService;
 /// | `retry` | [`RetrySettings::new`] |
 /// | `breaker` | [`BreakerSettings::new`] |
 /// | `gate` | read-only while a circuit of the primary is open |
+/// | `max_staleness` | any age |
+/// | `read_your_writes` | no |
 /// | `threads` | the parallelism of the machine, at most 16 |
 #[derive(Clone)]
 #[must_use]
@@ -49,6 +52,9 @@ pub struct GeoServiceBuilder {
     wall_clock: WallClock,
     random: Random,
     threads: Option<u8>,
+    max_staleness: Option<Duration>,
+    read_your_writes: bool,
+    same_data: Option<Arc<SameData>>,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +108,9 @@ impl GeoServiceBuilder {
             wall_clock: Arc::new(system_time),
             random: Arc::new(fastrand::f64),
             threads: None,
+            max_staleness: None,
+            read_your_writes: false,
+            same_data: None,
         }
     }
 
@@ -265,6 +274,36 @@ impl GeoServiceBuilder {
         self
     }
 
+    /// How far a copy may be behind when it answers a read: an answer of a copy whose Last Sync
+    /// Time is older, or not known, is not handed over. The primary is asked instead, and if that
+    /// gives no answer the error is [`ErrorKind::Stale`](crate::ErrorKind::Stale) (F3). Default:
+    /// any age.
+    ///
+    /// The age is known only while it is asked for: see
+    /// [`GeoService::record_last_sync`] and, with the feature `last-sync`,
+    /// `GeoService::spawn_last_sync`.
+    pub fn max_staleness(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.max_staleness = limit.into();
+        self
+    }
+
+    /// Whether reads see the writes that were acknowledged through this service: what was written
+    /// is not read from a copy until the Last Sync Time says that it has it (F5). Default: no.
+    ///
+    /// What counts is the path. A listing has another path than the objects in it, so it may lack
+    /// them. Takes 64 KiB, however much is written.
+    pub const fn read_your_writes(mut self, on: bool) -> Self {
+        self.read_your_writes = on;
+        self
+    }
+
+    /// Shares what is known of the copy with other services of the account that hold the same
+    /// data, or take its age from there (F1).
+    pub(crate) fn same_data(mut self, data: Arc<SameData>) -> Self {
+        self.same_data = Some(data);
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -272,7 +311,14 @@ impl GeoServiceBuilder {
     /// Names the setting that is missing, malformed or senseless, and says what to do.
     pub fn build(self) -> Result<GeoService, ConfigError> {
         self.retry.validate()?;
+        if self.max_staleness.is_some_and(|limit| limit.is_zero()) {
+            return Err(ConfigError::new(
+                "max_staleness",
+                "must be longer than nothing; to read the primary only, say so by the location mode",
+            ));
+        }
         let kind = self.resolve()?;
+        let age = Age::new(self.max_staleness, self.read_your_writes, self.same_data);
         let name = self.name.clone().unwrap_or(kind.name);
         check_name(&name)?;
         if self.location_mode.needs_secondary() && kind.regions.len() < 2 {
@@ -294,6 +340,8 @@ impl GeoServiceBuilder {
             self.wall_clock,
             self.random,
             kind.no_copy,
+            kind.storage,
+            age,
         );
         let followers = Arc::clone(&runtime.gate_followers);
         let threads = self.threads.unwrap_or_else(|| {
@@ -337,6 +385,7 @@ impl GeoServiceBuilder {
                     all.push(Region::new(name.clone(), endpoint).writable(writes));
                 }
                 Ok(Kind {
+                    storage: None,
                     name: String::new(),
                     provider: Arc::clone(provider),
                     regions: Regions::new(all)?,
@@ -349,6 +398,7 @@ impl GeoServiceBuilder {
 
 /// What kind of service is built.
 struct Kind {
+    storage: Option<StorageService>,
     name: String,
     provider: Arc<dyn Provider>,
     regions: Regions,
@@ -409,6 +459,7 @@ fn azure_kind(
         regions.push(Region::new("secondary", copy));
     }
     Ok(Kind {
+        storage: Some(kind),
         name: kind.as_str().to_owned(),
         provider: Arc::new(provider),
         regions: Regions::new(regions)?,

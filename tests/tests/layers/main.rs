@@ -9,10 +9,18 @@
     reason = "helpers of tests, which are to fail loudly"
 )]
 
+mod server_gate;
+mod stacks;
 mod support;
 
+mod alone;
+mod bodies;
+mod budget_and_repeats;
 mod cancellation;
 mod contracts;
 mod gate;
+mod order;
 mod permits;
 mod recovery;
+mod told;
+mod writes_stay;

@@ -57,6 +57,8 @@ pub(crate) struct Drill {
     pub(crate) services: Vec<Service>,
     /// By authority in lower case.
     pub(crate) hosts: IndexMap<String, Answer>,
+    /// How far the secondary of a store is behind, by the authority of its primary.
+    pub(crate) stores: IndexMap<String, Duration>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) requests: Vec<Request>,
     pub(crate) operator: Vec<Act>,
@@ -108,6 +110,28 @@ pub(crate) struct Service {
     pub(crate) breaker: Option<Breaker>,
     /// Whether an open circuit makes the service read-only by itself (G1).
     pub(crate) read_only_while_open: bool,
+    pub(crate) monitor: Option<Monitor>,
+    /// How often the Last Sync Time is asked for.
+    pub(crate) last_sync: Option<Pace>,
+    pub(crate) max_staleness: Option<Duration>,
+    pub(crate) read_your_writes: bool,
+}
+
+/// A real read of the primary at an interval (B11).
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) timeout: Duration,
+    pub(crate) pace: Pace,
+}
+
+/// How often something is done in the background.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) every: Duration,
+    /// Whether at exact times, or with the product's jitter.
+    pub(crate) exact: bool,
 }
 
 #[derive(Debug)]
@@ -201,6 +225,8 @@ pub(crate) struct Rule {
 pub(crate) struct Answer {
     pub(crate) latency: Duration,
     pub(crate) what: What,
+    /// The store does what was asked, whatever the answer says.
+    pub(crate) applied: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -231,10 +231,6 @@ pub(super) struct Hedge {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct Monitor {
     #[serde(default, deserialize_with = "given")]
     pub(super) method: Option<String>,
@@ -246,10 +242,6 @@ pub(super) struct Monitor {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct Poll {
     pub(super) every: Millis,
 }
@@ -287,10 +279,6 @@ pub(super) struct AccountChange {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct Store {
     #[serde(default, deserialize_with = "given")]
     pub(super) secondary_lag: Option<Millis>,

@@ -313,24 +313,12 @@ fn what_is_no_syntax_at_all_says_where() {
 #[test]
 fn keys_whose_rules_are_not_built_say_so() {
     for (text, path) in [
-        (service(r#""last_sync": {"every": "1s"}"#), "services.b.last_sync"),
-        (service(r#""max_staleness": "5m""#), "services.b.max_staleness"),
-        (service(r#""read_your_writes": true"#), "services.b.read_your_writes"),
         (service(r#""writes_while_read_only": "defer""#), "services.b.writes_while_read_only"),
         (service(r#""retry": {"resume": true}"#), "services.b.retry.resume"),
-        (
-            service(r#""monitor": {"path": "/", "every": "5s"}"#),
-            "services.b.monitor",
-        ),
         (
             r#"{"services": {"d": {"provider": "cosmos", "endpoint": "https://a.test", "retry": {}}}}"#
                 .to_owned(),
             "services.d.provider",
-        ),
-        (format!(r#"{{{BLOB}, "stores": {{"a.test": {{}}}}}}"#), "stores"),
-        (
-            rule(r#""host": "a.test", "answers": [{"status": 502, "applied": true}]"#),
-            "rules[0].answers[0].applied",
         ),
     ] {
         let problem = problem(&text);
@@ -341,6 +329,66 @@ fn keys_whose_rules_are_not_built_say_so() {
         r#""hedge": null, "monitor": false, "last_sync": null, "read_your_writes": false,
            "max_staleness": null, "writes_while_read_only": "refuse", "retry": {"resume": false}"#,
     ));
+}
+
+/// B11, F1, F3, F5: the defaults of what is known of the copy, and what is senseless.
+#[test]
+fn keys_about_age_are_read_with_their_defaults() {
+    let drill = drill(&service(
+        r#""monitor": {"path": "/ping", "every": "5s"}, "last_sync": {"every": "30s"},
+           "max_staleness": "5m", "read_your_writes": true"#,
+    ));
+    let read = &drill.services[0];
+    let monitor = read.monitor.as_ref().unwrap();
+    assert_eq!(
+        (monitor.method.as_str(), monitor.timeout.as_secs()),
+        ("GET", 2)
+    );
+    assert!(monitor.pace.exact);
+    assert_eq!(read.last_sync.unwrap().every.as_secs(), 30);
+    assert_eq!(read.max_staleness.unwrap().as_secs(), 300);
+    assert!(read.read_your_writes);
+    for (text, path) in [
+        (
+            service("\"last_sync\": {\"every\": \"0s\"}"),
+            "services.b.last_sync.every",
+        ),
+        (
+            service("\"max_staleness\": \"0s\""),
+            "services.b.max_staleness",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\", \"every\": \"0s\"}"),
+            "services.b.monitor.every",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\", \"every\": \"1s\", \"timeout\": \"0s\"}"),
+            "services.b.monitor.timeout",
+        ),
+        (
+            service("\"monitor\": {\"path\": \"/\"}"),
+            "services.b.monitor.every",
+        ),
+    ] {
+        assert_eq!(problem(&text).path(), path);
+    }
+}
+
+#[test]
+fn stores_lag_ten_seconds_and_applied_needs_one() {
+    let drill = drill(&format!(
+        r#"{{{BLOB}, "stores": {{"A.test": {{}}, "b.test": {{"secondary_lag": "1m"}}}}}}"#
+    ));
+    assert_eq!(drill.stores["a.test"].as_secs(), 10);
+    assert_eq!(drill.stores["b.test"].as_secs(), 60);
+    let applied = r#""host": "a.test", "answers": [{"status": 502, "applied": true}]"#;
+    assert_eq!(
+        problem(&rule(applied)).path(),
+        "rules[0].answers[0].applied"
+    );
+    let never = r#""host": "a.test", "answers": [{"fault": "connect", "applied": true}]"#;
+    let text = format!(r#"{{{BLOB}, "stores": {{"a.test": {{}}}}, "rules": [{{{never}}}]}}"#);
+    assert_eq!(problem(&text).path(), "rules[0].answers[0].applied");
 }
 
 #[test]

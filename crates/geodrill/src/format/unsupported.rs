@@ -19,14 +19,6 @@ pub(super) fn check(drill: &raw::Drill) -> Result<(), Problem> {
             }
         }
     }
-    for (index, rule) in drill.rules.iter().enumerate() {
-        for (answer_index, answer) in rule.answers.iter().enumerate() {
-            if answer.applied == super::maybe::Maybe::On(true) {
-                let key = format!("rules[{index}].answers[{answer_index}].applied");
-                return Err(not_yet(key));
-            }
-        }
-    }
     for (index, request) in drill.requests.iter().enumerate() {
         if request.excluded.is_on() {
             return Err(not_yet(format!("requests[{index}].excluded")));
@@ -44,37 +36,15 @@ struct Row<T> {
     used: fn(&T) -> bool,
 }
 
-const WHOLE_FILE: &[Row<raw::Drill>] = &[
-    Row {
-        key: "accounts",
-        used: |drill| !drill.accounts.is_empty(),
-    },
-    Row {
-        key: "stores",
-        used: |drill| !drill.stores.is_empty(),
-    },
-];
+const WHOLE_FILE: &[Row<raw::Drill>] = &[Row {
+    key: "accounts",
+    used: |drill| !drill.accounts.is_empty(),
+}];
 
 const OF_A_SERVICE: &[Row<raw::Service>] = &[
     Row {
         key: "provider",
         used: |service| service.provider == Provider::Cosmos,
-    },
-    Row {
-        key: "monitor",
-        used: |service| service.monitor.is_on(),
-    },
-    Row {
-        key: "last_sync",
-        used: |service| service.last_sync.is_on(),
-    },
-    Row {
-        key: "max_staleness",
-        used: |service| service.max_staleness.is_on(),
-    },
-    Row {
-        key: "read_your_writes",
-        used: |service| service.read_your_writes.is_on(),
     },
     Row {
         key: "writes_while_read_only",

@@ -19,7 +19,8 @@ fn ask(script: &mut Script, at_ms: u64, host: &str, method: &Method, path: &str)
         path,
         headers: &HeaderMap::new(),
     };
-    match &script.answer(sent).what {
+    let of_rule = script.answer_of_rule(sent);
+    match &of_rule.unwrap_or_else(|| script.answer_of_host(host)).what {
         What::Response { status, .. } => status.as_u16(),
         What::Fault(_) => 0,
     }

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
@@ -25,10 +25,9 @@ fn wire(answer: &str) -> (Transport, Arc<Stage>, Arc<Sends>) {
              "rules": [{{"host": "a.test", "answers": [{answer}]}}]}}"#
     );
     let mut drill = format::read(&text, Syntax::Json).unwrap();
-    let stage = Arc::new(Stage::new(Script::new(&mut drill), 1, true));
-    let transport = Transport::new(Arc::clone(&stage), 0, Arc::new(|_| Some(0)), |_| {
-        Told::default()
-    });
+    let stage = Arc::new(Stage::new(Script::new(&mut drill), Vec::new(), 1, true));
+    let region_of = Arc::new(|_: &Uri| Some(0));
+    let transport = Transport::new(Arc::clone(&stage), 0, region_of, |_| Told::default(), None);
     let sends = Arc::new(Sends::new(vec![http::header::HOST].into()));
     (transport, stage, sends)
 }

@@ -263,6 +263,46 @@ impl AccountEndpoint {
         matches!(self.form, Form::Secondary)
     }
 
+    /// The endpoint of blobs in the same account and region, for a `dfs` or `web` endpoint: it
+    /// tells their Last Sync Time (F1). `None` where it does not follow from this one.
+    ///
+    /// ```
+    /// use tower_geo_policy::azure_storage::AccountEndpoint;
+    ///
+    /// # fn main() -> Result<(), tower_geo_policy::azure_storage::DeriveError> {
+    /// let web = AccountEndpoint::parse("https://contoso-secondary.z13.web.core.windows.net")?;
+    /// let blob = web.blob_sibling().map(|blob| blob.to_string());
+    /// assert_eq!(blob.as_deref(), Some("https://contoso-secondary.blob.core.windows.net"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn blob_sibling(&self) -> Option<Endpoint> {
+        let service = self.service?;
+        if !matches!(service, StorageService::Dfs | StorageService::Web) {
+            return None;
+        }
+        let mut labels: Vec<&str> = self.endpoint.host().split('.').collect();
+        // The first label is the account's, whatever its name.
+        let of_service = |labels: &[&str]| {
+            let places = labels.iter().enumerate().skip(1);
+            let mut places = places.filter(|(_, label)| **label == service.as_str());
+            places.next().map(|(place, _)| place)
+        };
+        let place = of_service(&labels)?;
+        // Web sites of every account have a zone; its other services have one only where the
+        // account was made with one, and then the end of the name is another.
+        if service == StorageService::Web
+            && place == 2
+            && !labels.ends_with(&["storage", "azure", "net"])
+        {
+            labels.remove(1);
+        }
+        let place = of_service(&labels)?;
+        *labels.get_mut(place)? = StorageService::Blob.as_str();
+        self.endpoint.with_host(&labels.join(".")).ok()
+    }
+
     /// The endpoint of the secondary: the suffix `-secondary` goes behind the account's name, and
     /// nothing else changes.
     ///

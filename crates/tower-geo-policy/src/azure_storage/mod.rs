@@ -6,6 +6,9 @@
 //! | what does an answer mean? | `verdicts.rs` | verdict table, V3, R4, R6 |
 //! | how is the secondary's host derived? | `endpoints.rs` | R11 |
 //! | what does a connection string say? | `connection_string.rs` | |
+//! | when was an object changed? | `object_time.rs` | F2 |
+//! | does a write change more than its path names? | `scope.rs` | F5 |
+//! | how far is the secondary? | `stats.rs` (feature `stats`) | F1 |
 //!
 //! ```
 //! use http::{HeaderMap, Method};
@@ -33,7 +36,13 @@
 mod connection_string;
 mod endpoints;
 mod intents;
+mod object_time;
+mod scope;
+#[cfg(feature = "stats")]
+mod stats;
 mod verdicts;
+
+use std::time::SystemTime;
 
 use http::{HeaderMap, Method, StatusCode, Uri};
 
@@ -46,6 +55,9 @@ pub use self::connection_string::{ConnectionString, DEVELOPMENT_ACCOUNT, DEVELOP
 pub use self::endpoints::{
     AccountEndpoint, DEFAULT_SUFFIX, DeriveError, DeriveErrorKind, StorageService,
 };
+pub use self::object_time::parse_timestamp;
+#[cfg(feature = "stats")]
+pub use self::stats::{STATS_LIMIT, STATS_QUERY, StatsError, parse_stats};
 
 /// The [`Provider`] of one service of a storage account.
 ///
@@ -104,5 +116,13 @@ impl Provider for AzureStorage {
 
     fn judge_copy(&self, status: StatusCode, headers: &HeaderMap) -> FromCopy {
         verdicts::from_copy(status, headers)
+    }
+
+    fn object_time(&self, headers: &HeaderMap) -> Option<SystemTime> {
+        object_time::object_time(headers)
+    }
+
+    fn writes_many(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+        scope::writes_many(method, uri, headers)
     }
 }

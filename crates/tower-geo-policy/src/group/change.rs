@@ -250,7 +250,7 @@ impl Change<'_> {
             return;
         };
         let mut until = timing.open(at.settings, now, was_closed, nowhere_else, draw);
-        if at.core.monitored && at.core.is_writer(at.region) {
+        if at.core.waits_for_a_monitor(at.region) {
             // B11: only the monitor asks, and ends the wait.
             until = u64::MAX;
         }
@@ -395,6 +395,9 @@ impl Change<'_> {
         let (Some(cell), Some(settings)) = (core.cell(region), core.breaker.as_ref()) else {
             return;
         };
+        if core.waits_for_a_monitor(region) {
+            return;
+        }
         let calls = circuit.of(&cell.calls).load(Acquire);
         if calls >= settings.open_for_calls && cell.half(circuit).auto() == Auto::Open {
             cell.set_until(circuit, 0);
@@ -424,6 +427,29 @@ impl Change<'_> {
                     timing.by_monitor = true;
                 }
                 self.dirty = true;
+            }
+        }
+    }
+
+    /// B11: a monitor has begun to watch, or the last one has ended. Waits that are not over are
+    /// for a monitor from now on, or are over, because nobody is left to end them.
+    pub(crate) fn hand_waits_over(&mut self, core: &Core) {
+        let now = self.now.as_nanos();
+        for region in core.writers() {
+            let Some(cell) = core.cell(region) else {
+                continue;
+            };
+            for circuit in Circuit::BOTH {
+                let until = circuit.of(&cell.until).load(Acquire);
+                let handed = match core.waits_for_a_monitor(region) {
+                    true if until > now => u64::MAX,
+                    false if until == u64::MAX => now,
+                    _ => continue,
+                };
+                if cell.half(circuit).auto() == Auto::Open {
+                    cell.set_until(circuit, handed);
+                    self.dirty = true;
+                }
             }
         }
     }

@@ -162,6 +162,9 @@ impl Operation {
                 return out;
             }
         }
+        if self.is_below_floor(context, region) {
+            return out;
+        }
         if state.is_calm() && self.past.is_none() {
             return Candidate::Admissible {
                 ready: now,

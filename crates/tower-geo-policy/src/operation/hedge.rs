@@ -47,6 +47,7 @@ impl Operation {
             region != self.current.region
                 && state.standing(region, self.circuit(), now) == Standing::Closed
                 && !state.is_set_aside(region, now)
+                && !self.is_below_floor(context, region)
                 && state.resting(region, now).is_none()
                 && !(state.in_maintenance() && region == state.regions().writer())
                 && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))

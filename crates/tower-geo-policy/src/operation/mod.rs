@@ -8,6 +8,7 @@
 //! The first send of a healthy operation is decided by [`Operation::go_home`], which looks at one
 //! shared word; nothing is allocated before a send has failed.
 
+mod age;
 mod choice;
 mod hedge;
 mod outcome;
@@ -19,8 +20,10 @@ use std::time::Duration;
 
 use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::budget::{self, Budget};
+use crate::freshness::CopyRules;
 use crate::gate::GateStatus;
 use crate::intent::Intent;
+use crate::read_floor::Key;
 use crate::region::{Destination, LocationMode, ReadProof, RegionId, Regions};
 use crate::retry_settings::RetrySettings;
 use crate::service_state::ServiceState;
@@ -28,6 +31,7 @@ use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
 use crate::verdict::Evidence;
 
+use age::Limit;
 pub use outcome::{Answer, Fate};
 pub use request_options::{RegionRef, RequestOptions};
 
@@ -58,6 +62,8 @@ pub struct Context<'a, X> {
     pub budgets: &'a [Budget],
     /// Whom to ask before a further send (T9).
     pub advice: Option<&'a dyn Advice>,
+    /// What answers of copies are held against (F2, F3, F5); none: nothing is.
+    pub copies: Option<&'a CopyRules>,
 }
 
 /// What to do next.
@@ -117,6 +123,12 @@ pub enum Failure {
     UnknownOutcome,
     /// A send was due and the body was gone (T6).
     NotReplayable,
+    /// The copy is older than the caller takes, or lacks what was written (F3, F5), and the
+    /// region that takes writes gave no answer.
+    Stale {
+        /// When that region may be asked again, if its circuit is the reason.
+        until: Option<Tick>,
+    },
     /// The request asks for what the service is not configured for.
     Config(Misfit),
 }
@@ -193,6 +205,9 @@ pub struct Operation {
     sends: u32,
     started: Option<Tick>,
     signature_limit: Option<Tick>,
+    /// What the request reads or writes, where reads have to see writes (F5).
+    key: Option<Key>,
+    max_staleness: Limit,
     slot: Option<ProbeSlot>,
     current: Current,
     /// The other send under way, while a hedge is out (H1).
@@ -222,6 +237,8 @@ struct Past {
     returns: Vec<Return>,
     /// Regions that are out for this operation, a bit each (R4, R6).
     out: u16,
+    /// A copy answered, and was too old (F3).
+    too_old: bool,
     holds_answer: bool,
     keeps_answer: bool,
     /// The advice on the send after so many sends (T9).
@@ -259,6 +276,8 @@ impl Operation {
             sends: 0,
             started: None,
             signature_limit: None,
+            key: None,
+            max_staleness: Limit::Unsaid,
             slot: None,
             current: Current {
                 region: home,
@@ -297,12 +316,25 @@ impl Operation {
             self.pin = Some(pin.region(regions).ok_or(Misfit::UnknownRegion)?);
         }
         self.replayable |= options.is_replayable();
+        self.max_staleness = options.max_staleness;
         Ok(())
     }
 
     /// Hands in a probe slot that was taken further out (G2, B4).
     pub fn set_slot(&mut self, slot: ProbeSlot) {
         self.slot = Some(slot);
+    }
+
+    /// Says what the request reads or writes (F5). Needed only where a floor is kept
+    /// ([`CopyRules::floor`]).
+    pub const fn set_key(&mut self, key: Key) {
+        self.key = Some(key);
+    }
+
+    /// What this write has changed, once it was acknowledged; `None` where no floor is kept (F5).
+    #[must_use]
+    pub fn written_key(&self) -> Option<Key> {
+        self.key.filter(|_| self.intent.is_write())
     }
 
     /// Says that this is a DELETE, for which 404 may be its own doing (V2).

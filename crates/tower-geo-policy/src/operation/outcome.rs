@@ -99,13 +99,21 @@ impl Operation {
             self.past_mut().holds_answer = true;
             return Fate::Hold;
         }
-        let from_copy = if self.intent.is_read() && region != writer {
+        let is_from_copy = self.intent.is_read() && region != writer;
+        let from_copy = if is_from_copy {
             answer.from_copy
         } else {
             FromCopy::Usual
         };
         if from_copy == FromCopy::MayNotBeRead {
             context.state.set_aside(region, now);
+        }
+        if is_from_copy && self.is_too_old(context, answer.verdict, now) {
+            self.give_back(context, answer.verdict);
+            let past = self.past_mut();
+            past.out |= bit(region);
+            past.too_old = true;
+            return Fate::Discard;
         }
         let writer_may_decide = self
             .candidates(context.state.regions())
@@ -281,7 +289,11 @@ impl Operation {
             .as_ref()
             .filter(|past| !past.trail.sends().is_empty())
         else {
-            return Finish::Failure(Failure::BreakerOpen { until });
+            return Finish::Failure(if self.is_kept_from_copies(context) {
+                Failure::Stale { until }
+            } else {
+                Failure::BreakerOpen { until }
+            });
         };
         let sends = past.trail.sends();
         if self.intent.is_write() {
@@ -296,6 +308,9 @@ impl Operation {
                 _ if self.any_ambiguous() => Finish::Failure(Failure::UnknownOutcome),
                 _ => Finish::Failure(Failure::Transport),
             };
+        }
+        if past.too_old {
+            return Finish::Failure(Failure::Stale { until });
         }
         let writer_failed = self.has_failed(context.state.regions().writer());
         if past.keeps_answer && !writer_failed {

@@ -1,5 +1,8 @@
 //! What the caller says of one request.
 
+use std::time::Duration;
+
+use super::age::Limit;
 use crate::region::{LocationMode, RegionId, Regions};
 
 /// A region as a caller or an operator names it.
@@ -44,6 +47,7 @@ pub struct RequestOptions {
     location_mode: Option<LocationMode>,
     pin: Option<RegionRef>,
     replayable: bool,
+    pub(super) max_staleness: Limit,
 }
 
 impl RequestOptions {
@@ -53,6 +57,7 @@ impl RequestOptions {
             location_mode: None,
             pin: None,
             replayable: false,
+            max_staleness: Limit::Unsaid,
         }
     }
 
@@ -75,6 +80,15 @@ impl RequestOptions {
         self
     }
 
+    /// How far a copy that answers this read may be behind, instead of the service's own limit
+    /// (F3); `None`: any age will do. Writes ignore it.
+    ///
+    /// To the nanosecond, and no more than 584 years.
+    pub fn max_staleness(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.max_staleness = Limit::of(limit.into());
+        self
+    }
+
     /// See [`Self::location_mode`].
     #[must_use]
     pub const fn get_location_mode(&self) -> Option<LocationMode> {
@@ -85,6 +99,12 @@ impl RequestOptions {
     #[must_use]
     pub const fn get_pin(&self) -> Option<&RegionRef> {
         self.pin.as_ref()
+    }
+
+    /// See [`Self::max_staleness`]; `None` when nothing was said.
+    #[must_use]
+    pub const fn get_max_staleness(&self) -> Option<Option<Duration>> {
+        self.max_staleness.get()
     }
 
     /// See [`Self::replayable`].

@@ -23,6 +23,7 @@ struct Bench {
     settings: RetrySettings,
     budgets: Vec<Budget>,
     advice: Option<Box<dyn Advice>>,
+    copies: Option<CopyRules>,
     now: Tick,
 }
 
@@ -47,6 +48,7 @@ impl Bench {
             settings: RetrySettings::new().jitter(Jitter::None),
             budgets: vec![Budget::new(500), Budget::new(500)],
             advice: None,
+            copies: None,
             now: Tick::ZERO + Duration::from_secs(1),
         }
     }
@@ -58,6 +60,7 @@ impl Bench {
             settings: &self.settings,
             budgets: &self.budgets,
             advice: self.advice.as_deref(),
+            copies: self.copies.as_ref(),
         })
     }
 
@@ -499,3 +502,5 @@ fn a_retry_alone_stays_home() {
         bench.answers(&mut operation, 503);
     }
 }
+
+mod age;

@@ -105,8 +105,9 @@ impl<X: Send + Sync + 'static> ServiceConfig<X> {
         self
     }
 
-    /// Open circuits of regions that take writes wait for a monitor instead of time (B11); see
-    /// [`ServiceState::monitor_succeeded`].
+    /// Open circuits of regions that take writes wait for a monitor instead of time (B11), from
+    /// the beginning and for good; see [`ServiceState::monitor_succeeded`]. For a monitor that
+    /// comes and goes there is [`ServiceState::monitor_started`].
     #[must_use]
     pub fn monitored(mut self, monitored: bool) -> Self {
         self.monitored = monitored;

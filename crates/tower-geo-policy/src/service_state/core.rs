@@ -64,7 +64,8 @@ pub(crate) struct Core {
     pub(crate) gate_mode: GateMode,
     /// Bit by region.
     writable: u16,
-    pub(crate) monitored: bool,
+    /// How many monitors watch the regions that take writes (B11).
+    monitors: AtomicU32,
     pub(crate) name: Arc<str>,
     listeners: Box<[Arc<dyn Listener>]>,
     on_change: Option<OnChange>,
@@ -107,7 +108,7 @@ impl Core {
             mode: AtomicU8::new(parts.mode),
             gate_mode: parts.gate_mode,
             writable: parts.writable,
-            monitored: parts.monitored,
+            monitors: AtomicU32::new(u32::from(parts.monitored)),
             name: parts.name,
             listeners: parts.listeners.into(),
             on_change: parts.on_change,
@@ -143,6 +144,22 @@ impl Core {
     pub(crate) fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
         let count = u8::try_from(self.cells.len()).unwrap_or(u8::MAX);
         (0..count).map(RegionId::new)
+    }
+
+    /// Whether open circuits of this region wait for a monitor instead of time (B11).
+    pub(crate) fn waits_for_a_monitor(&self, region: RegionId) -> bool {
+        self.monitors.load(Acquire) > 0 && self.is_writer(region)
+    }
+
+    /// One more monitor, or one less. With the lock of the group held.
+    pub(crate) fn count_monitors(&self, one_more: bool) {
+        let count = self.monitors.load(Acquire);
+        let count = if one_more {
+            count.saturating_add(1)
+        } else {
+            count.saturating_sub(1)
+        };
+        self.monitors.store(count, Release);
     }
 
     pub(crate) fn is_writer(&self, region: RegionId) -> bool {

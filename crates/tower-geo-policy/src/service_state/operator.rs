@@ -108,6 +108,26 @@ impl<X> ServiceState<X> {
         }
     }
 
+    /// A monitor watches from now on: open circuits of regions that take writes wait for it instead
+    /// of time, those that are open already included (B11).
+    pub fn monitor_started(&self, now: Tick) {
+        self.count_monitors(true, now);
+    }
+
+    /// A monitor has ended. With the last one, waits that only a monitor could have ended are over,
+    /// so that a region is not given up because its monitor was.
+    pub fn monitor_stopped(&self, now: Tick) {
+        self.count_monitors(false, now);
+    }
+
+    fn count_monitors(&self, one_more: bool, now: Tick) {
+        let core = &self.0.lane.core;
+        self.update(now, |change| {
+            core.count_monitors(one_more);
+            change.hand_waits_over(core);
+        });
+    }
+
     /// Makes the service read-only, or withdraws that; what its circuits, its account or
     /// maintenance say is another matter (G1).
     pub fn set_read_only(&self, read_only: bool, now: Tick) {
@@ -191,5 +211,88 @@ impl<X: Send + Sync> OfAccount for Inner<X> {
             let read_only = switch.is_read_only();
             change.set_flags(self.member, |flags| flags.account = read_only);
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::breaker::{BreakerSettings, Outcome, Standing};
+    use crate::region::{Endpoint, Region, Regions};
+    use crate::service_state::{ServiceConfig, ServiceRoot};
+    use crate::static_service::StaticService;
+    use crate::verdict::Evidence;
+
+    const P: RegionId = RegionId::FIRST;
+
+    fn second(n: u64) -> Tick {
+        Tick::ZERO + Duration::from_secs(n)
+    }
+
+    fn root(settings: BreakerSettings) -> ServiceRoot {
+        let endpoint = Endpoint::parse("https://p.example").unwrap();
+        let regions = Regions::new(vec![Region::new("p", endpoint).writable(true)]).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "any instant will do as the base")]
+        let base = Instant::now();
+        let provider = std::sync::Arc::new(StaticService::new());
+        let config = ServiceConfig::new("shop", provider, regions, base, ()).breaker(settings);
+        ServiceRoot::build(config).unwrap()
+    }
+
+    fn fails(state: &ServiceState, now: Tick) {
+        let sent = state.send_started(P, Circuit::Reads, now).unwrap();
+        let _ = state.send_settled(sent, Outcome::fault(Evidence::Failure), now, || 1.0);
+    }
+
+    fn is_open(state: &ServiceState, now: Tick) -> bool {
+        matches!(
+            state.standing(P, Circuit::Reads, now),
+            Standing::Open { .. }
+        )
+    }
+
+    /// B11: neither time nor a number of operations ends the wait, only the monitor's success.
+    #[test]
+    fn while_there_is_a_monitor_only_its_success_ends_a_wait() {
+        let root = root(BreakerSettings::new().streak(1).open_for_calls(2));
+        let state = root.handle();
+        state.monitor_started(second(0));
+        fails(&state, second(1));
+        for _ in 0..9 {
+            state.note_operation(P, Circuit::Reads, second(2));
+        }
+        assert!(is_open(&state, second(10_000)));
+        state.monitor_succeeded(P, second(10_001));
+        assert!(!is_open(&state, second(10_001)));
+    }
+
+    /// B11: the wait of a monitor that has gone is over: nobody is left to end it.
+    #[test]
+    fn a_wait_does_not_outlive_its_monitor() {
+        let root = root(BreakerSettings::new().streak(1));
+        let state = root.handle();
+        state.monitor_started(second(0));
+        state.monitor_started(second(0));
+        fails(&state, second(1));
+        state.monitor_stopped(second(500));
+        assert!(is_open(&state, second(500)), "one is left");
+        state.monitor_stopped(second(600));
+        assert!(!is_open(&state, second(600)));
+        assert!(state.admit(P, Circuit::Reads, second(600)).is_ok());
+    }
+
+    /// B11: a monitor that begins during an outage takes over; without one, waits end by time.
+    #[test]
+    fn a_monitor_takes_over_the_waits_that_it_finds() {
+        let root = root(BreakerSettings::new().streak(1));
+        let state = root.handle();
+        fails(&state, second(1));
+        assert!(!is_open(&state, second(31)));
+        state.monitor_started(second(20));
+        assert!(is_open(&state, second(31)));
+        state.monitor_succeeded(P, second(32));
+        assert!(!is_open(&state, second(32)));
     }
 }

@@ -26,6 +26,12 @@ pub trait BodyPolicy<B>: Clone {
     /// Whether what was kept can still be sent, whole (T6).
     fn is_whole(&self, kept: &Self::Body) -> bool;
 
+    /// Whether [`upload`](Self::upload) knows more than nothing. Then a body is kept also where it
+    /// will not be sent again.
+    fn watches_uploads(&self) -> bool {
+        false
+    }
+
     /// How far the body has been taken, for the time-out of the attempt (T10).
     fn upload(&self, _kept: &Self::Body) -> Upload {
         Upload::Unwatched
@@ -119,6 +125,10 @@ where
 
     fn is_whole(&self, kept: &ReplayBody<B>) -> bool {
         kept.is_whole()
+    }
+
+    fn watches_uploads(&self) -> bool {
+        true
     }
 
     fn upload(&self, kept: &ReplayBody<B>) -> Upload {

@@ -2,13 +2,14 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tower_geo_policy::breaker::{Admission, Circuit, Circuits, Sent};
-use tower_geo_policy::operation::circuit_of;
+use tower_geo_policy::operation::{Misfit, circuit_of};
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Watch};
 use super::pending::Pending;
+use crate::background::BackgroundSend;
 use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
@@ -52,6 +53,8 @@ impl<S> CircuitBreaker<S> {
         }
         let handoff = if request.extensions().is_empty() {
             None
+        } else if BackgroundSend::is_of(request.extensions(), state) {
+            return Ok(None);
         } else {
             Handoff::take(request.extensions_mut(), state)
         };
@@ -67,6 +70,10 @@ impl<S> CircuitBreaker<S> {
             .intent;
         if intent.is_neutral() {
             return Ok(None);
+        }
+        // R1: with no driver above to refuse it, a write that names a copy would get there.
+        if intent.is_write() && state.regions().write_target(region).is_none() {
+            return Err(Error::misfit(state, Misfit::WriteToCopy));
         }
         let circuit = circuit_of(intent);
         let now = state.tick(runtime::now());

@@ -4,13 +4,14 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::operation::{
     Again, Answer, Failure, Fate, Finish, Operation, Plan, Reach, Step,
 };
+use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
 use tower_geo_policy::tick::Tick;
@@ -20,15 +21,16 @@ use tower_service::Service;
 
 use super::answer::Kept;
 use super::hedge::{Ended, Hedge};
-use super::start::{CLIENT_REQUEST_ID, keep_for_later};
+use super::start::{keep_for_later, request_id};
 use super::{copy_request, signature_limit};
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error, RequestLine};
 use crate::handoff::Handoff;
+use crate::last_sync::service_clock;
 use crate::redirect::redirect;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
-use crate::served::Served;
+use crate::served::{Served, ServedAge};
 
 pin_project! {
     /// An operation under way: the inside of the response futures of Retry and GeoRedirect.
@@ -84,6 +86,8 @@ struct Driver<S, P, R, PB> {
     operation: Operation,
     /// What is sent next; once it is sent, the copy that was kept.
     request: Option<Request<PB>>,
+    /// The id of the request, once it was sent without a copy (T8).
+    sent_id: Option<HeaderValue>,
     /// What was handed to a redirect below with the send under way.
     handoff: Option<Handoff>,
     kept: Option<Box<Kept<R>>>,
@@ -126,19 +130,25 @@ where
             &operation,
             &request,
         );
+        let sent_id = match copy {
+            Some(_) => None,
+            None => request_id(&request).cloned(),
+        };
         let method = request.method().clone();
         let future = {
             let _scope = scope::enter(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
-        Self::new(
+        let mut drive = Self::new(
             setting,
             operation,
             method,
             copy,
             Phase::Sending { future },
             false,
-        )
+        );
+        drive.driver.sent_id = sent_id;
+        drive
     }
 
     /// Something is unusual: the operation decides before the first send.
@@ -186,6 +196,7 @@ where
                 home,
                 operation,
                 request,
+                sent_id: None,
                 handoff: None,
                 kept: None,
             },
@@ -236,8 +247,8 @@ where
                             (driver.answered(response).map(Ok), false)
                         }
                         Poll::Ready(Err(error)) => {
-                            driver.speak_of_first();
-                            (driver.failed(error.into()).map(Err), true)
+                            let stayed = driver.speak_of_first();
+                            (driver.failed(error.into(), stayed), true)
                         }
                         Poll::Pending => {
                             if let Some(hedge) = this.hedge {
@@ -350,6 +361,20 @@ where
                 PhaseProj::Done => return Poll::Pending,
             }
         }
+    }
+}
+
+/// F5: an acknowledged write is not read from a copy that may lack it. The service's own clock
+/// says when that was.
+fn note_write<B>(state: &State, key: Key, response: &Response<B>) {
+    let runtime = state.extra();
+    if let Some(floor) = runtime
+        .copies
+        .floor
+        .as_ref()
+        .filter(|_| response.status().is_success())
+    {
+        floor.raise(key, service_clock(state, response.headers()));
     }
 }
 
@@ -467,6 +492,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     {
         let mut request = self.request.take()?;
         self.request = copy_request(&self.policy, &request);
+        if self.request.is_none() {
+            self.sent_id = request_id(&request).cloned();
+        }
         let directed = plan.directed.then_some(plan.destination);
         if let (Rank::Redirect, Some(destination)) = (self.rank, directed) {
             if let Err(error) = redirect(&self.state, destination, &mut request) {
@@ -518,7 +546,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.operation.speak_of_hedge(true);
         let end = match ended {
             Ended::Answered(response) => self.answered(response).map(Ok),
-            Ended::Failed(error) => self.failed(error).map(Err),
+            Ended::Failed(error) => self.failed(error, false),
             Ended::TimedOut => {
                 self.timed_out();
                 None
@@ -534,16 +562,18 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         end
     }
 
-    /// What comes next is about the send for which a hedge may be under way.
-    fn speak_of_first(&mut self) {
+    /// What comes next is about the send for which a hedge may be under way. Returns whether it
+    /// went elsewhere than it was directed to.
+    fn speak_of_first(&mut self) -> bool {
         if self.operation.is_hedging() {
             self.operation.speak_of_hedge(false);
         }
-        self.check_carried_out();
+        self.check_carried_out()
     }
 
-    /// A retry without a redirect below: the send went where the request said.
-    fn check_carried_out(&mut self) {
+    /// A retry without a redirect below: the send went where the request said. Returns whether
+    /// that was so.
+    fn check_carried_out(&mut self) -> bool {
         let stayed = self
             .handoff
             .take()
@@ -551,6 +581,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if stayed {
             self.operation.stay_home();
         }
+        stayed
     }
 
     /// Takes an answer; `Some` is the one to hand over.
@@ -559,6 +590,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let provider = state.provider();
         let (status, headers) = (response.status(), response.headers());
         let verdict = provider.verdict(self.operation.intent(), status, headers);
+        if let Some(key) = self.operation.written_key() {
+            note_write(state, key, &response);
+        }
         if self
             .operation
             .delivers_in_silence(&runtime::context(state), verdict)
@@ -592,15 +626,26 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         None
     }
 
-    /// Takes an error; `Some` is one that ends the operation.
-    fn failed(&mut self, error: BoxError) -> Option<Error> {
+    /// Takes an error; `Some` is the end of the operation. `stayed` says that the send went where
+    /// the request said, although it was directed elsewhere.
+    fn failed(&mut self, error: BoxError, stayed: bool) -> Option<Result<Response<RB>, Error>> {
         let error = Error::from_inner(error);
         if error.kind() == crate::ErrorKind::Config {
-            return Some(error);
+            return Some(Err(error));
         }
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
-            self.operation.not_sent(&runtime::context(&self.state));
-            return None;
+            let context = runtime::context(&self.state);
+            self.operation.not_sent(&context);
+            if !stayed {
+                return None;
+            }
+            // Refused where it went, and what is directed elsewhere goes there all the same:
+            // every further send would end like this one.
+            if self.operation.sends() == 0 {
+                return Some(Err(error));
+            }
+            let finish = self.operation.finish_unready(&context);
+            return Some(self.finish(finish));
         };
         self.note_fault(fault);
         self.kept.get_or_insert_default().error = Some(error.into_cause());
@@ -692,10 +737,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     /// T8: so that a client above which repeats this operation can be told from others.
     fn remember_failure(&self) {
-        let id = self
-            .request
-            .as_ref()
-            .and_then(|request| request.headers().get(CLIENT_REQUEST_ID));
+        let kept_id = self.request.as_ref().and_then(request_id);
+        let id = kept_id.or(self.sent_id.as_ref());
         if let Some(id) = id {
             let failed_ids = &self.state.extra().failed_ids;
             failed_ids.remember(id.as_bytes(), self.now());
@@ -705,7 +748,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     fn with_served(&mut self, region: RegionId, mut response: Response<RB>) -> Response<RB> {
         let after_ambiguous = self.operation.is_after_ambiguous(response.status());
         let trail: Trail = self.operation.take_trail();
-        let served = Served::new(self.state.clone(), region, trail, after_ambiguous);
+        let age = ServedAge::of(&self.state, region, &response);
+        let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
         response.extensions_mut().insert(served);
         response
     }

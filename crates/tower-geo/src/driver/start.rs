@@ -1,11 +1,14 @@
 //! How a request begins: untouched, on the healthy path, or with a decision.
 
-use http::{Method, Request};
+use http::{HeaderName, HeaderValue, Method, Request};
 use tower_geo_policy::budget;
-use tower_geo_policy::operation::{Operation, Reach, RequestOptions};
+use tower_geo_policy::intent::Intent;
+use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
+use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
+use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
@@ -45,6 +48,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_neutral() {
         return Start::Pass;
     }
+    // R10: naming a copy is a pin, which no other pin lifts: without a redirect below, the write
+    // would go where it says (R1).
+    if intent.is_write() && regions.write_target(home).is_none() {
+        return Start::Refuse(Error::misfit(state, Misfit::WriteToCopy));
+    }
     // G4: maintenance overrides the mode of the service.
     let mode = if state.in_maintenance() {
         LocationMode::SecondaryOnly
@@ -57,6 +65,13 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
             if let Err(misfit) = operation.set_options(options, regions) {
                 return Start::Refuse(Error::misfit(state, misfit));
             }
+            let pin = options.get_pin().and_then(|pin| pin.region(regions));
+            if reach == Reach::Home && pin.is_some_and(|pin| pin != home) {
+                return Start::Refuse(Error::config(state, PIN_WITHOUT_REDIRECT));
+            }
+        }
+        if BackgroundSend::is_of(request.extensions(), state) {
+            return Start::Pass;
         }
         let handoff = Handoff::take(request.extensions_mut(), state);
         if let Some(slot) = handoff.and_then(|handoff| handoff.take_slot()) {
@@ -66,6 +81,9 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if request.method() == Method::DELETE {
         operation.set_is_delete();
     }
+    if state.extra().copies.floor.is_some() {
+        operation.set_key(key_of(state, intent, request));
+    }
     if !state.extra().failed_ids.is_empty() {
         note_repeat(state, request, &mut operation);
     }
@@ -73,14 +91,32 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     Start::Drive { operation, home }
 }
 
+/// R10: the answer would be of another region than the one that the caller insists on.
+const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than the one that it \
+    names, and there is no GeoRedirectLayer below RetryLayer to send it there";
+
+/// F5: what the request reads or writes.
+fn key_of<B>(state: &State, intent: Intent, request: &Request<B>) -> Key {
+    let (method, uri) = (request.method(), request.uri());
+    if intent.is_write() && state.provider().writes_many(method, uri, request.headers()) {
+        return Key::MANY;
+    }
+    let path = uri.path();
+    let below_account = path
+        .strip_prefix('/')
+        .and_then(|path| path.find('/').and_then(|at| path.get(at..)));
+    Key::of_path(match below_account {
+        Some(below) if state.regions().is_path_style() => below,
+        _ => path,
+    })
+}
+
 /// T8: a client above us repeats what has just been given up.
 fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
     let runtime = state.extra();
     let now = state.tick(runtime::now());
-    let repeated = request
-        .headers()
-        .get(CLIENT_REQUEST_ID)
-        .is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
+    let repeated =
+        request_id(request).is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
     if !repeated {
         return;
     }
@@ -95,7 +131,12 @@ fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation
     }
 }
 
-pub(super) const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
+static CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+
+/// The id by which a repeat of this request is known (T8).
+pub(super) fn request_id<B>(request: &Request<B>) -> Option<&HeaderValue> {
+    request.headers().get(&CLIENT_REQUEST_ID)
+}
 
 /// The copy that is kept of a request whose first send goes out as it is.
 #[inline]
@@ -111,7 +152,7 @@ where
 {
     let may_follow = match reach {
         Reach::OnceEach => operation.intent().is_redirectable() && state.regions().len() > 1,
-        _ => state.extra().retry.get_max_retries() > 0,
+        _ => state.extra().retry.get_max_retries() > 0 || policy.watches_uploads(),
     };
     if may_follow {
         copy_request(policy, request)

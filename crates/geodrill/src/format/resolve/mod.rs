@@ -44,7 +44,15 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
         hosts.insert(key, wire::host(raw, &path)?);
     }
-    let rules = each(raw.rules, "rules", wire::rule)?;
+    let mut stores = IndexMap::new();
+    for (host, raw) in raw.stores {
+        let path = format!("stores.{host}");
+        let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
+        stores.insert(key, raw.secondary_lag.unwrap_or(Millis(10_000)).duration());
+    }
+    let rules = each(raw.rules, "rules", |raw, path| {
+        wire::rule(raw, path, !stores.is_empty())
+    })?;
     let requests = each(raw.requests, "requests", |raw, path| {
         request(raw, path, &names, &services)
     })?;
@@ -67,6 +75,7 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         start,
         services,
         hosts,
+        stores,
         rules,
         requests,
         operator,

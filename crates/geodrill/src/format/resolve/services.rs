@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use tower_geo_policy::region::Endpoint;
 
-use super::{Checked, demand, each, inside, no_service};
+use super::{Checked, demand, each, inside, method, no_service};
 use crate::format::maybe::Maybe;
 use crate::format::{
-    Breaker, Defaults, Jitter, Millis, Mode, Rate, Region, Retry, RetryMode, Secondary, Service,
-    ServiceKind, Slow, raw,
+    Breaker, Defaults, Jitter, Millis, Mode, Monitor, Pace, Rate, Region, Retry, RetryMode,
+    Secondary, Service, ServiceKind, Slow, raw,
 };
 use crate::problem::Problem;
 
@@ -94,7 +94,29 @@ pub(super) fn service(
         .or_default(Some(raw::Breaker::default()))
         .map(|raw| breaker(raw, &format!("{path}.breaker"), defaults))
         .transpose()?;
+    let exact = defaults == Defaults::Exact;
+    let positive = "must be longer than nothing; null means none";
+    let last_sync = raw.last_sync.value();
+    if let Some(last_sync) = &last_sync {
+        demand(last_sync.every.0 > 0, path, "last_sync.every", positive)?;
+    }
+    let max_staleness = raw.max_staleness.value();
+    demand(
+        max_staleness != Some(Millis(0)),
+        path,
+        "max_staleness",
+        positive,
+    )?;
+    let monitor = raw.monitor.value();
+    let monitor = monitor.map(|raw| monitor_of(raw, &format!("{path}.monitor"), exact));
     Ok(Service {
+        monitor: monitor.transpose()?,
+        last_sync: last_sync.map(|poll| Pace {
+            every: poll.every.duration(),
+            exact,
+        }),
+        max_staleness: max_staleness.map(Millis::duration),
+        read_your_writes: raw.read_your_writes.is_on(),
         name,
         kind,
         mode: raw.location_mode.unwrap_or(Mode::PrimaryOnly),
@@ -102,6 +124,22 @@ pub(super) fn service(
         retry,
         breaker,
         read_only_while_open: raw.read_only != Some(raw::ReadOnly::Manual),
+    })
+}
+
+fn monitor_of(raw: raw::Monitor, path: &str, exact: bool) -> Checked<Monitor> {
+    let positive = "must be longer than nothing";
+    let timeout = raw.timeout.unwrap_or(Millis(2_000));
+    demand(raw.every.0 > 0, path, "every", positive)?;
+    demand(timeout.0 > 0, path, "timeout", positive)?;
+    Ok(Monitor {
+        method: method(raw.method.as_deref().unwrap_or("GET"), path)?,
+        path: raw.path,
+        timeout: timeout.duration(),
+        pace: Pace {
+            every: raw.every.duration(),
+            exact,
+        },
     })
 }
 

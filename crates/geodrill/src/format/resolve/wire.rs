@@ -33,6 +33,7 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
                 body: Bytes::new(),
                 end: BodyEnd::Whole,
             },
+            applied: false,
         },
         Some(raw) => {
             let path = format!("{path}.answer");
@@ -42,6 +43,7 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
                 "times",
                 "a host answers for ever; use a rule",
             )?;
+            demand(!raw.applied.is_on(), &path, "applied", "only in a rule")?;
             answer(raw, &path)?
         }
     };
@@ -51,7 +53,8 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
     Ok(answer)
 }
 
-pub(super) fn rule(raw: raw::Rule, path: &str) -> Checked<Rule> {
+/// `stores` says whether there are any, so that an answer can be one that was applied.
+pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule> {
     // With a star it is no authority that could be parsed; an empty one matches nothing.
     let host = if raw.host.contains('*') {
         raw.host.to_ascii_lowercase()
@@ -92,6 +95,12 @@ pub(super) fn rule(raw: raw::Rule, path: &str) -> Checked<Rule> {
             Maybe::Absent | Maybe::Off => None,
         };
         demand(times != Some(0), path, "times", "must be at least 1")?;
+        demand(
+            stores || !raw.applied.is_on(),
+            path,
+            "applied",
+            "there are no stores",
+        )?;
         Ok((answer(raw, path)?, times))
     })?;
     Ok(Rule {
@@ -144,6 +153,16 @@ fn answer(raw: raw::Answer, path: &str) -> Checked<Answer> {
             ] {
                 demand(!there, path, key, "a fault has no answer")?;
             }
+            let never_arrives = matches!(
+                fault,
+                raw::Fault::Connect | raw::Fault::Dns | raw::Fault::Tls
+            );
+            demand(
+                !(never_arrives && raw.applied.is_on()),
+                path,
+                "applied",
+                "what never arrives is not applied",
+            )?;
             What::Fault(match fault {
                 raw::Fault::Connect => Fault::Connect,
                 raw::Fault::Dns => Fault::Dns,
@@ -158,5 +177,6 @@ fn answer(raw: raw::Answer, path: &str) -> Checked<Answer> {
     Ok(Answer {
         latency: raw.latency.value().unwrap_or_default().duration(),
         what,
+        applied: raw.applied.is_on(),
     })
 }

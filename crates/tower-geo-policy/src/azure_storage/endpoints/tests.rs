@@ -231,3 +231,40 @@ proptest! {
         }
     }
 }
+
+/// F1: `dfs` and `web` take blob's Last Sync Time.
+#[test]
+fn dfs_and_web_have_a_blob_sibling() {
+    for (url, wanted) in [
+        (
+            "https://acct-secondary.dfs.core.windows.net",
+            Some("https://acct-secondary.blob.core.windows.net"),
+        ),
+        (
+            "https://dfs.dfs.core.windows.net:8443",
+            Some("https://dfs.blob.core.windows.net:8443"),
+        ),
+        (
+            "https://acct.z01.web.storage.azure.net",
+            Some("https://acct.z01.blob.storage.azure.net"),
+        ),
+        (
+            "https://acct.z01.dfs.storage.azure.net",
+            Some("https://acct.z01.blob.storage.azure.net"),
+        ),
+        (
+            "https://acct.z13.web.core.windows.net",
+            Some("https://acct.blob.core.windows.net"),
+        ),
+        ("https://acct.blob.core.windows.net", None),
+        ("https://www.contoso.test", None),
+        ("http://127.0.0.1:10000/acct", None),
+    ] {
+        let sibling = AccountEndpoint::parse(url).unwrap().blob_sibling();
+        assert_eq!(
+            sibling.map(|url| url.to_string()).as_deref(),
+            wanted,
+            "{url}"
+        );
+    }
+}
