@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_geo::BoxError;
 
-use crate::options::{Options, Parsed};
+use crate::options::Options;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = match options::parse(std::env::args().skip(1)) {
-        Ok(Parsed::Run(options)) => options,
-        Ok(Parsed::Help) => {
+        Ok(Some(options)) => options,
+        Ok(None) => {
             println!("{}", options::HELP);
             return ExitCode::SUCCESS;
         }

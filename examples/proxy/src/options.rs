@@ -24,13 +24,6 @@ geo-proxy: gives any client of a storage account geo-redundancy
 Point the endpoints of a client at it: http://127.0.0.1:10000 is the account's blob endpoint. With
 endpoints given one by one, only those services are served.";
 
-/// What the command line asks for.
-#[derive(Debug)]
-pub(crate) enum Parsed {
-    Help,
-    Run(Options),
-}
-
 /// How the proxy is run.
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -48,7 +41,8 @@ const SERVICES: [StorageService; 3] = [
     StorageService::Table,
 ];
 
-pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> Result<Parsed, String> {
+/// Reads the arguments; `None` if help is wanted.
+pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options {
         account: None,
         suffix: None,
@@ -57,10 +51,13 @@ pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> Result<Parsed, St
         listen: [10_000, 10_001, 10_002].map(|port| ([127, 0, 0, 1], port).into()),
         keep: 1 << 20,
     };
-    let mut args = args.into_iter();
+    let mut args = args.into_iter().peekable();
+    if args.peek().is_none() {
+        return Ok(None);
+    }
     while let Some(option) = args.next() {
         if matches!(option.as_str(), "--help" | "-h") {
-            return Ok(Parsed::Help);
+            return Ok(None);
         }
         let value = args
             .next()
@@ -85,7 +82,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> Result<Parsed, St
     match (&options.account, given) {
         (None, false) => Err("say which account: --account, or an endpoint".to_owned()),
         (Some(_), true) => Err("say --account or endpoints, not both".to_owned()),
-        _ => Ok(Parsed::Run(options)),
+        _ => Ok(Some(options)),
     }
 }
 
@@ -129,12 +126,12 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Result<Parsed, String> {
+    fn options(line: &str) -> Result<Option<Options>, String> {
         parse(line.split_whitespace().map(str::to_owned))
     }
 
     fn services(line: &str) -> Vec<(String, u16)> {
-        let Ok(Parsed::Run(options)) = options(line) else {
+        let Ok(Some(options)) = options(line) else {
             panic!("{line}");
         };
         let services = options.services().unwrap().into_iter();
@@ -165,7 +162,7 @@ mod tests {
     #[test]
     fn senseless_lines_are_refused_with_a_reason() {
         for (line, reason) in [
-            ("", "which account"),
+            ("--keep 0", "which account"),
             ("--account", "needs a value"),
             ("--account a --blob-endpoint b", "not both"),
             ("--colour red", "no option"),
@@ -176,6 +173,8 @@ mod tests {
             let error = options(line).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");
         }
-        assert!(matches!(options("--account a --help"), Ok(Parsed::Help)));
+        for line in ["", "--account a --help"] {
+            assert!(matches!(options(line), Ok(None)), "{line}");
+        }
     }
 }
