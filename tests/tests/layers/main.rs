@@ -19,6 +19,7 @@ mod budget_and_repeats;
 mod cancellation;
 mod contracts;
 mod gate;
+mod hedging;
 mod order;
 mod permits;
 mod recovery;
