@@ -7,6 +7,7 @@ mod options;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Parser;
 use geo_proxy::{Body, router};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
@@ -21,17 +22,7 @@ use crate::options::Options;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = match options::parse(std::env::args().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            println!("{}", options::HELP);
-            return ExitCode::SUCCESS;
-        }
-        Err(message) => {
-            eprintln!("geo-proxy: {message}; see geo-proxy --help");
-            return ExitCode::from(2);
-        }
-    };
+    let options = Options::parse();
     match run(options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
