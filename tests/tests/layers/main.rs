@@ -23,5 +23,6 @@ mod gate;
 mod order;
 mod permits;
 mod recovery;
+mod resume;
 mod told;
 mod writes_stay;
