@@ -18,6 +18,7 @@ mod bodies;
 mod budget_and_repeats;
 mod cancellation;
 mod contracts;
+mod downloads;
 mod faults;
 mod gate;
 mod order;

@@ -14,15 +14,18 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_geo::body::CloneBodies;
 use tower_geo::fault::{Answer, FaultLayer, Rule};
 use tower_geo::resume::{Resume, ResumeBody, Resuming};
-use tower_geo::{
-    Error, ErrorKind, GeoLayer, GeoService, GeoStack, ResumeLayer, RetryLayer,
-};
+use tower_geo::{Error, ErrorKind, GeoLayer, GeoService, GeoStack, ResumeLayer, RetryLayer};
 use tower_geo_testkit::strict::{Reply, Script, ScriptService};
 
-use crate::support::{Body, Calls as _, P, PRIMARY, S, builder, get, ms, put, request, retry, secs};
+use crate::support::{
+    Body, Calls as _, P, PRIMARY, S, builder, get, ms, put, request, retry, secs,
+};
 
 /// The stack with resuming over a script.
-fn over(service: &GeoService, script: &Script) -> Resume<GeoStack<ScriptService, CloneBodies>, CloneBodies> {
+fn over(
+    service: &GeoService,
+    script: &Script,
+) -> Resume<GeoStack<ScriptService, CloneBodies>, CloneBodies> {
     ServiceBuilder::new()
         .layer(ResumeLayer::new(service.clone()).clone_bodies())
         .layer(service.layer().clone_bodies())
@@ -57,16 +60,25 @@ where
             None => return (text, None),
             Some(Err(error)) => {
                 let after = body.frame().await;
-                assert!(!matches!(after, Some(Ok(_))), "nothing comes after an error");
+                assert!(
+                    !matches!(after, Some(Ok(_))),
+                    "nothing comes after an error"
+                );
                 return (text, Some(error));
             }
-            Some(Ok(frame)) => text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap()),
+            Some(Ok(frame)) => {
+                text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap())
+            }
         }
     }
 }
 
 /// What one download comes to.
-async fn download(service: &GeoService, script: &Script, request: Request<Body>) -> (String, Option<Error>) {
+async fn download(
+    service: &GeoService,
+    script: &Script,
+    request: Request<Body>,
+) -> (String, Option<Error>) {
     let response = over(service, script).oneshot(request).await.unwrap();
     read(response.into_body()).await
 }
@@ -84,7 +96,10 @@ async fn the_rest_is_fetched_of_the_same_version() {
     let old = HeaderValue::from_static("\"0\"");
     request.headers_mut().insert(IF_NONE_MATCH, old);
     let began = Instant::now();
-    let response = over(&builder().build().unwrap(), &script).oneshot(request).await.unwrap();
+    let response = over(&builder().build().unwrap(), &script)
+        .oneshot(request)
+        .await
+        .unwrap();
     assert_eq!(began.elapsed(), ms(0), "the head does not wait");
     let mut body = Box::pin(response.into_body());
     assert!(body.can_be_resumed());
@@ -119,7 +134,9 @@ async fn the_rest_of_a_part_ends_where_the_part_ends() {
         };
         let script = Script::new().any_method(P, [of(2, 7).cut_body_after(3), of(5, 7)]);
         let mut request = get();
-        request.headers_mut().insert(name, HeaderValue::from_static("bytes=2-7"));
+        request
+            .headers_mut()
+            .insert(name, HeaderValue::from_static("bytes=2-7"));
         let (text, error) = download(&builder().build().unwrap(), &script, request).await;
         assert!(error.is_none(), "{error:?}");
         assert_eq!(text, "234567");
@@ -130,7 +147,8 @@ async fn the_rest_of_a_part_ends_where_the_part_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_stalls_is_resumed() {
     let service = builder().retry(retry().body_idle(secs(5))).build().unwrap();
-    let script = Script::new().any_method(P, [whole("\"1\"").stall_body_after(4), part(4, "\"1\"")]);
+    let script =
+        Script::new().any_method(P, [whole("\"1\"").stall_body_after(4), part(4, "\"1\"")]);
     let began = Instant::now();
     let (text, error) = download(&service, &script, get()).await;
     assert!(error.is_none(), "{error:?}");
@@ -165,20 +183,48 @@ async fn two_versions_are_never_joined() {
         ("404", Reply::status(404), ErrorKind::VersionChanged),
         ("another etag", part(4, "\"2\""), ErrorKind::VersionChanged),
         ("a weak etag", part(4, "W/\"1\""), ErrorKind::VersionChanged),
-        ("the whole of another version", whole("\"2\""), ErrorKind::VersionChanged),
+        (
+            "the whole of another version",
+            whole("\"2\""),
+            ErrorKind::VersionChanged,
+        ),
         ("the whole", whole("\"1\""), ErrorKind::Transport),
         ("no range", other_part(""), ErrorKind::Transport),
-        ("a later start", other_part("bytes 5-9/10"), ErrorKind::Transport),
-        ("an earlier end", other_part("bytes 4-8/10"), ErrorKind::Transport),
-        ("another size", other_part("bytes 4-9/11"), ErrorKind::Transport),
-        ("an encoding", part(4, "\"1\"").header("content-encoding", "gzip"), ErrorKind::Transport),
-        ("another length", part(4, "\"1\"").body("45678"), ErrorKind::Transport),
+        (
+            "a later start",
+            other_part("bytes 5-9/10"),
+            ErrorKind::Transport,
+        ),
+        (
+            "an earlier end",
+            other_part("bytes 4-8/10"),
+            ErrorKind::Transport,
+        ),
+        (
+            "another size",
+            other_part("bytes 4-9/11"),
+            ErrorKind::Transport,
+        ),
+        (
+            "an encoding",
+            part(4, "\"1\"").header("content-encoding", "gzip"),
+            ErrorKind::Transport,
+        ),
+        (
+            "another length",
+            part(4, "\"1\"").body("45678"),
+            ErrorKind::Transport,
+        ),
         ("403", Reply::status(403), ErrorKind::Transport),
     ] {
         let script = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), answer]);
         let (text, error) = download(&builder().build().unwrap(), &script, get()).await;
         let error = error.unwrap();
-        assert_eq!((text.as_str(), error.kind()), ("0123", kind), "{what}: {error}");
+        assert_eq!(
+            (text.as_str(), error.kind()),
+            ("0123", kind),
+            "{what}: {error}"
+        );
         assert!(error.source().is_some(), "why it broke off is told");
     }
 }
@@ -192,17 +238,30 @@ async fn a_resume_that_fails_ends_the_body() {
         .any_method(S, [Reply::reset()]);
     let (text, error) = download(&service, &script, get()).await;
     let error = error.unwrap();
-    assert_eq!((text.as_str(), error.kind()), ("0123", ErrorKind::Transport));
+    assert_eq!(
+        (text.as_str(), error.kind()),
+        ("0123", ErrorKind::Transport)
+    );
     assert_eq!(script.hosts(), [P, P, S]);
     let cause = error.source().unwrap().downcast_ref::<Error>().unwrap();
-    assert_eq!(cause.trail().sends().len(), 2, "the trail of the resume is told");
+    assert_eq!(
+        cause.trail().sends().len(),
+        2,
+        "the trail of the resume is told"
+    );
 }
 
 /// T2: after `max_retries` resumes in a row that gave nothing it ends; one byte begins anew.
 #[tokio::test(start_paused = true)]
 async fn resumes_without_progress_are_limited() {
     let service = || builder().retry(retry().max_retries(2)).build().unwrap();
-    let script = Script::new().any_method(P, [whole("\"1\"").cut_body_after(0), part(0, "\"1\"").cut_body_after(0)]);
+    let script = Script::new().any_method(
+        P,
+        [
+            whole("\"1\"").cut_body_after(0),
+            part(0, "\"1\"").cut_body_after(0),
+        ],
+    );
     let began = Instant::now();
     let (text, error) = download(&service(), &script, get()).await;
     assert_eq!(text, "");
@@ -212,9 +271,15 @@ async fn resumes_without_progress_are_limited() {
     assert_eq!(began.elapsed(), secs(3));
 
     let replies = (0..10).map(|from| part(from, "\"1\"").cut_body_after(1));
-    let replies = [whole("\"1\"").cut_body_after(0)].into_iter().chain(replies);
+    let replies = [whole("\"1\"").cut_body_after(0)]
+        .into_iter()
+        .chain(replies);
     let script = Script::new().any_method(P, replies);
-    let service = builder().retry(retry().max_retries(1)).breaker(None).build().unwrap();
+    let service = builder()
+        .retry(retry().max_retries(1))
+        .breaker(None)
+        .build()
+        .unwrap();
     let response = over(&service, &script).oneshot(get()).await.unwrap();
     let mut text = String::new();
     let mut body = Box::pin(response.into_body());
@@ -229,14 +294,21 @@ async fn resumes_without_progress_are_limited() {
 #[tokio::test(start_paused = true)]
 async fn a_resume_pays_as_a_return_does() {
     let level = |service: &GeoService| service.budget(&PRIMARY).unwrap().0;
-    let script = || Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"")]);
+    let script =
+        || Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"")]);
 
     let service = builder().build().unwrap();
     let response = over(&service, &script()).oneshot(get()).await.unwrap();
     let mut body = Box::pin(response.into_body());
     body.frame().await.unwrap().unwrap();
     assert_eq!(level(&service), 500);
-    let stalled = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"").stall_body_after(2)]);
+    let stalled = Script::new().any_method(
+        P,
+        [
+            whole("\"1\"").cut_body_after(4),
+            part(4, "\"1\"").stall_body_after(2),
+        ],
+    );
     let response = over(&service, &stalled).oneshot(get()).await.unwrap();
     let mut body = Box::pin(response.into_body());
     for _ in 0..2 {
@@ -245,21 +317,38 @@ async fn a_resume_pays_as_a_return_does() {
     // The head of the rest was a success of its own operation, which gives back 1.
     assert_eq!(level(&service), 500 - 14 + 1);
     drop(body);
-    assert_eq!(level(&service), 500, "V4: dropped after a good head is a success");
+    assert_eq!(
+        level(&service),
+        500,
+        "V4: dropped after a good head is a success"
+    );
 
     let (_, error) = download(&service, &script(), get()).await;
     assert!(error.is_none());
     assert_eq!(level(&service), 500);
 
-    let cut_again = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"").cut_body_after(2), Reply::status(412)]);
+    let cut_again = Script::new().any_method(
+        P,
+        [
+            whole("\"1\"").cut_body_after(4),
+            part(4, "\"1\"").cut_body_after(2),
+            Reply::status(412),
+        ],
+    );
     let (_, error) = download(&service, &cut_again, get()).await;
     assert_eq!(error.unwrap().kind(), ErrorKind::VersionChanged);
-    assert!(level(&service) < 500 - 14, "two were paid and not given back");
+    assert!(
+        level(&service) < 500 - 14,
+        "two were paid and not given back"
+    );
 
     let poor = builder().retry(retry().budget(13)).build().unwrap();
     let script = script();
     let (text, error) = download(&poor, &script, get()).await;
-    assert_eq!((text.as_str(), error.unwrap().kind()), ("0123", ErrorKind::Transport));
+    assert_eq!(
+        (text.as_str(), error.unwrap().kind()),
+        ("0123", ErrorKind::Transport)
+    );
     assert_eq!(script.sends().len(), 1);
 }
 
@@ -268,24 +357,54 @@ async fn a_resume_pays_as_a_return_does() {
 async fn other_answers_are_not_resumed() {
     let ok = || Reply::ok("0123456789").header("etag", "\"1\"");
     for (what, reply) in [
-        ("no etag", Reply::ok("0123456789").header("content-length", "10")),
+        (
+            "no etag",
+            Reply::ok("0123456789").header("content-length", "10"),
+        ),
         ("a weak etag", whole("W/\"1\"")),
         ("no length", ok()),
-        ("a length that is none", ok().header("content-length", "ten")),
-        ("an encoding", whole("\"1\"").header("content-encoding", "gzip")),
-        ("a structured body", whole("\"1\"").header("x-ms-structured-body", "XSM/1.0")),
-        ("a part of nothing", Reply::status(206).body("0123456789").header("etag", "\"1\"").header("content-length", "10")),
-        ("an error", Reply::status(400).body("0123456789").header("etag", "\"1\"").header("content-length", "10")),
+        (
+            "a length that is none",
+            ok().header("content-length", "ten"),
+        ),
+        (
+            "an encoding",
+            whole("\"1\"").header("content-encoding", "gzip"),
+        ),
+        (
+            "a structured body",
+            whole("\"1\"").header("x-ms-structured-body", "XSM/1.0"),
+        ),
+        (
+            "a part of nothing",
+            Reply::status(206)
+                .body("0123456789")
+                .header("etag", "\"1\"")
+                .header("content-length", "10"),
+        ),
+        (
+            "an error",
+            Reply::status(400)
+                .body("0123456789")
+                .header("etag", "\"1\"")
+                .header("content-length", "10"),
+        ),
     ] {
         let script = Script::new().any_method(P, [reply.cut_body_after(4), part(4, "\"1\"")]);
-        let response = over(&builder().build().unwrap(), &script).oneshot(get()).await.unwrap();
+        let response = over(&builder().build().unwrap(), &script)
+            .oneshot(get())
+            .await
+            .unwrap();
         let body = response.into_body();
         assert!(!body.can_be_resumed(), "{what}");
         let (text, error) = read(body).await;
         assert_eq!(text, "0123", "{what}");
         let error = error.unwrap();
         assert_eq!(error.kind(), ErrorKind::Transport, "{what}");
-        assert_eq!(crate::support::io_kind(&error), Some(io::ErrorKind::UnexpectedEof));
+        assert_eq!(
+            crate::support::io_kind(&error),
+            Some(io::ErrorKind::UnexpectedEof)
+        );
         assert_eq!(script.sends().len(), 1, "{what}");
     }
 }
@@ -301,17 +420,28 @@ async fn other_requests_are_not_resumed() {
     };
     for (what, request, resumed) in [
         ("a write", put(), false),
-        ("a foreign host", request(Method::GET, "login.test", "/x"), false),
+        (
+            "a foreign host",
+            request(Method::GET, "login.test", "/x"),
+            false,
+        ),
         ("shared key", signed("SharedKey"), false),
         ("a bearer token", signed("Bearer"), true),
     ] {
         let replies = || [whole("\"1\"").cut_body_after(4), part(4, "\"1\"")];
-        let script = Script::new().any_method(P, replies()).any_method("login.test", replies());
-        let response = over(&builder().build().unwrap(), &script).oneshot(request).await.unwrap();
+        let script = Script::new()
+            .any_method(P, replies())
+            .any_method("login.test", replies());
+        let response = over(&builder().build().unwrap(), &script)
+            .oneshot(request)
+            .await
+            .unwrap();
         assert_eq!(response.body().can_be_resumed(), resumed, "{what}");
     }
     // I2: a GET that takes a message off a queue.
-    let queue = GeoService::azure_storage("https://contoso.queue.core.windows.net").build().unwrap();
+    let queue = GeoService::azure_storage("https://contoso.queue.core.windows.net")
+        .build()
+        .unwrap();
     let script = Script::new().any_method("contoso.queue.core.windows.net", [whole("\"1\"")]);
     for (target, resumed) in [("/q/messages", false), ("/q/messages?peekonly=true", true)] {
         let get = request(Method::GET, "contoso.queue.core.windows.net", target);
@@ -331,9 +461,18 @@ async fn a_body_of_another_length_than_told_is_never_taken_for_whole() {
     assert_eq!((text.as_str(), error.is_none()), ("0123", true));
     assert_eq!(script.sends().len(), 1);
 
-    let script = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"").body("456789X").cut_body_after(7)]);
+    let script = Script::new().any_method(
+        P,
+        [
+            whole("\"1\"").cut_body_after(4),
+            part(4, "\"1\"").body("456789X").cut_body_after(7),
+        ],
+    );
     let (text, error) = download(&builder().build().unwrap(), &script, get()).await;
-    assert_eq!((text.as_str(), error.unwrap().kind()), ("0123", ErrorKind::Transport));
+    assert_eq!(
+        (text.as_str(), error.unwrap().kind()),
+        ("0123", ErrorKind::Transport)
+    );
 }
 
 /// All below sees that a request fetches a rest.
@@ -362,7 +501,13 @@ async fn requests_for_a_rest_say_so() {
 async fn a_body_that_is_dropped_leaves_nothing_behind() {
     for polls in 0..8 {
         let service = builder().build().unwrap();
-        let script = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"").after(secs(1))]);
+        let script = Script::new().any_method(
+            P,
+            [
+                whole("\"1\"").cut_body_after(4),
+                part(4, "\"1\"").after(secs(1)),
+            ],
+        );
         let response = ServiceBuilder::new()
             .layer(ResumeLayer::new(service.clone()).clone_bodies())
             .layer(service.layer().clone_bodies())
@@ -375,7 +520,10 @@ async fn a_body_that_is_dropped_leaves_nothing_behind() {
         }
         drop(body);
         let again = tokio::time::timeout(secs(60), permits.until_ready()).await;
-        assert!(again.unwrap().is_ok(), "a permit was kept after {polls} polls");
+        assert!(
+            again.unwrap().is_ok(),
+            "a permit was kept after {polls} polls"
+        );
         let sends = script.sends().len();
         tokio::time::sleep(secs(60)).await;
         assert_eq!(script.sends().len(), sends);
@@ -388,10 +536,17 @@ async fn a_wrong_place_is_told_at_the_first_call() {
     let service = builder().build().unwrap();
     let script = Script::new().any_method(P, [whole("\"1\"")]);
     let resume = || ResumeLayer::new(service.clone()).clone_bodies();
-    let below = RetryLayer::new(service.clone()).clone_bodies().layer(resume().layer(script.service()));
+    let below = RetryLayer::new(service.clone())
+        .clone_bodies()
+        .layer(resume().layer(script.service()));
     let error = below.oneshot(get()).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert!(error.to_string().contains("RetryLayer stands above ResumeLayer"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("RetryLayer stands above ResumeLayer"),
+        "{error}"
+    );
     let twice = resume().layer(resume().layer(script.service()));
     let error = twice.oneshot(get()).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("twice"), "{error}");
@@ -486,7 +641,11 @@ impl Versions {
         use std::sync::atomic::Ordering;
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
         let changed = self.change_after.is_some_and(|after| before >= after);
-        let (letter, etag) = if changed { ("b", "\"b\"") } else { ("a", "\"a\"") };
+        let (letter, etag) = if changed {
+            ("b", "\"b\"")
+        } else {
+            ("a", "\"a\"")
+        };
         let content = letter.repeat(32);
         let headers = request.headers();
         let mut response = Response::builder().header("etag", etag);
@@ -496,9 +655,19 @@ impl Versions {
         let mut from = 0;
         if let Some(range) = headers.get(RANGE) {
             let range = range.to_str().unwrap();
-            from = range.strip_prefix("bytes=").unwrap().strip_suffix('-').unwrap().parse().unwrap();
-            response = response.status(206).header("content-range", format!("bytes {from}-31/32"));
+            from = range
+                .strip_prefix("bytes=")
+                .unwrap()
+                .strip_suffix('-')
+                .unwrap()
+                .parse()
+                .unwrap();
+            response = response
+                .status(206)
+                .header("content-range", format!("bytes {from}-31/32"));
         }
-        Ok(response.body(Body::from(content[from..].to_owned())).unwrap())
+        Ok(response
+            .body(Body::from(content[from..].to_owned()))
+            .unwrap())
     }
 }

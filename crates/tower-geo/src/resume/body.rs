@@ -71,7 +71,9 @@ where
     /// How often the rest was asked for.
     #[must_use]
     pub fn resumes(&self) -> u32 {
-        self.rest.as_ref().map_or(self.resumes, |rest| rest.resumes())
+        self.rest
+            .as_ref()
+            .map_or(self.resumes, |rest| rest.resumes())
     }
 
     /// Whether the rest will be fetched if the body breaks off now.
@@ -131,9 +133,9 @@ where
                     return Poll::Ready(None);
                 };
                 let read = ready!(body.poll_frame(cx));
-                return Poll::Ready(read.map(|frame| {
-                    frame.map_err(|error| Error::from_inner(error.into()))
-                }));
+                return Poll::Ready(
+                    read.map(|frame| frame.map_err(|error| Error::from_inner(error.into()))),
+                );
             };
             let failed = match this.phase.as_mut().project() {
                 PhaseProj::Reading { mut body } => {

@@ -88,7 +88,10 @@ pub(super) enum Misfit {
 
 impl<S, P, B> Rest<S, P, B> {
     /// What can be resumed of an answer; `None` if nothing can.
-    pub(super) fn of<RB: Body>(begun: Begun<S, P, B>, response: &Response<RB>) -> Option<Box<Self>> {
+    pub(super) fn of<RB: Body>(
+        begun: Begun<S, P, B>,
+        response: &Response<RB>,
+    ) -> Option<Box<Self>> {
         let headers = response.headers();
         if response.body().is_end_stream() || is_encoded(headers) {
             return None;
@@ -170,7 +173,11 @@ impl<S, P, B> Rest<S, P, B> {
             return;
         }
         let budgets = &self.state.extra().budgets;
-        if let Some(bucket) = self.paid.take().and_then(|region| budgets.get(region.index())) {
+        if let Some(bucket) = self
+            .paid
+            .take()
+            .and_then(|region| budgets.get(region.index()))
+        {
             bucket.give_back(budget::RETURN);
         }
     }
@@ -211,7 +218,12 @@ impl<S, P, B> Rest<S, P, B> {
         self.resumes = self.resumes.saturating_add(1);
         let headers = request.headers_mut();
         // The version that was begun, and no condition of another kind.
-        for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE] {
+        for name in [
+            IF_NONE_MATCH,
+            IF_MODIFIED_SINCE,
+            IF_UNMODIFIED_SINCE,
+            IF_RANGE,
+        ] {
             headers.remove(name);
         }
         headers.insert(IF_MATCH, self.etag.clone());
@@ -320,7 +332,10 @@ fn known_length<RB: Body>(response: &Response<RB>) -> Option<u64> {
 
 /// Whether somebody tells another length of a body than this.
 fn length_contradicts<RB: Body>(response: &Response<RB>, length: u64) -> bool {
-    let told = response.headers().get(CONTENT_LENGTH).map(HeaderValue::to_str);
+    let told = response
+        .headers()
+        .get(CONTENT_LENGTH)
+        .map(HeaderValue::to_str);
     let hint = response.body().size_hint();
     told.is_some_and(|told| told.ok().and_then(decimal) != Some(length))
         || hint.lower() > length
