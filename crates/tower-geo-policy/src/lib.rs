@@ -15,6 +15,7 @@
 //! | are writes taken? | [`gate`] |
 //! | which services behave as one? | [`group`] |
 //! | what do all users of a service share? | [`service_state`] |
+//! | what does a client of a multi-region Cosmos account do? | `cosmos` (with the feature of that name) |
 //! | who is told what happened? | [`events`], [`trail`] |
 //! | how old may an answer of a copy be? | [`freshness`] |
 //! | does a read see what was just written? | [`read_floor`] |
@@ -25,6 +26,8 @@ pub mod breaker;
 pub mod budget;
 mod conditions;
 pub mod config_error;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
 pub mod events;
 pub mod fault;
 pub mod freshness;

@@ -6,7 +6,9 @@
 mod answer;
 mod future;
 mod hedge;
+mod outcome;
 mod response_future;
+mod sending;
 mod start;
 
 pub(crate) use future::{Drive, Setting};

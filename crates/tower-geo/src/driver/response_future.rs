@@ -5,11 +5,14 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use tower_geo_policy::operation::Reach;
 use tower_service::Service;
 
-use super::Drive;
+use super::{Drive, Setting, Start};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error};
+use crate::runtime::{State, service_id};
+use crate::scope::{self, Rank};
 
 pin_project! {
     /// Response future of [`Retry`](crate::retry::Retry) and
@@ -46,22 +49,66 @@ where
     S: Service<Request<P::Body>>,
     P: BodyPolicy<B>,
 {
+    /// Begins what was decided at the start of a call of a service over `inner`, which is ready.
     #[inline]
-    pub(crate) const fn passing(future: S::Future) -> Self {
+    pub(crate) fn begin(
+        inner: &mut S,
+        policy: &P,
+        state: &State,
+        driver: (Rank, Reach),
+        started: Start,
+        request: Request<B>,
+    ) -> Self
+    where
+        S: Clone,
+    {
+        let (rank, reach) = driver;
+        let request = request.map(|body| policy.prepare(body));
+        let (operation, home) = match started {
+            Start::Pass => {
+                let _scope = scope::enter(service_id(state), rank);
+                return Self::passing(inner.call(request));
+            }
+            Start::Refuse(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                *inner = inner.clone();
+                return Self::refused(error);
+            }
+            Start::Drive { operation, home } => (operation, home),
+        };
+        // The readied service is moved into the call and a clone is left, which is not ready.
+        let clone = inner.clone();
+        let setting = Setting {
+            service: std::mem::replace(inner, clone),
+            policy: policy.clone(),
+            state: state.clone(),
+            rank,
+            reach,
+        };
+        Self::driving(if home {
+            Drive::home(setting, operation, request)
+        } else {
+            Drive::decide(setting, operation, request)
+        })
+    }
+
+    #[inline]
+    const fn passing(future: S::Future) -> Self {
         Self {
             kind: Kind::Passing { future },
         }
     }
 
     #[inline]
-    pub(crate) const fn driving(drive: Drive<S, P, B>) -> Self {
+    const fn driving(drive: Drive<S, P, B>) -> Self {
         Self {
             kind: Kind::Driving { drive },
         }
     }
 
     #[inline]
-    pub(crate) const fn refused(error: Error) -> Self {
+    const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
         }

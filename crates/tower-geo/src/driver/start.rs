@@ -48,6 +48,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_neutral() {
         return Start::Pass;
     }
+    // I3: what only the writer answers is not redirected; naming a copy is the caller's own choice.
+    let only_for_writer = intent.is_read() && !intent.is_redirectable() && !intent.is_for_copy();
+    if only_for_writer && home != regions.writer() {
+        return Start::Pass;
+    }
     // R10: naming a copy is a pin, which no other pin lifts: without a redirect below, the write
     // would go where it says (R1).
     if intent.is_write() && regions.write_target(home).is_none() {

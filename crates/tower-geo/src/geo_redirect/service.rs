@@ -7,7 +7,7 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::follow::carry_out;
 use crate::body::BodyPolicy;
-use crate::driver::{Drive, Setting, Start, start};
+use crate::driver::{Start, start};
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
 use crate::runtime::{State, service_id};
@@ -87,33 +87,7 @@ where
                 None => start(&self.state, Rank::Redirect, Reach::OnceEach, &mut request),
             },
         };
-        let request = request.map(|body| self.policy.prepare(body));
-        let (operation, home) = match started {
-            Start::Pass => {
-                let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
-                return ResponseFuture::passing(self.inner.call(request));
-            }
-            Start::Refuse(error) => {
-                // A call uses readiness up, and a clone is not ready: a service that is kept must
-                // not keep a permit from others.
-                self.inner = self.inner.clone();
-                return ResponseFuture::refused(error);
-            }
-            Start::Drive { operation, home } => (operation, home),
-        };
-        // The readied service is moved into the call and a clone is left, which is not ready.
-        let clone = self.inner.clone();
-        let setting = Setting {
-            service: std::mem::replace(&mut self.inner, clone),
-            policy: self.policy.clone(),
-            state: self.state.clone(),
-            rank: Rank::Redirect,
-            reach: Reach::OnceEach,
-        };
-        ResponseFuture::driving(if home {
-            Drive::home(setting, operation, request)
-        } else {
-            Drive::decide(setting, operation, request)
-        })
+        let (inner, driver) = (&mut self.inner, (Rank::Redirect, Reach::OnceEach));
+        ResponseFuture::begin(inner, &self.policy, &self.state, driver, started, request)
     }
 }

@@ -6,10 +6,10 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use crate::body::BodyPolicy;
-use crate::driver::{Drive, Setting, Start, start};
+use crate::driver::start;
 use crate::error::{BoxError, Error};
-use crate::runtime::{State, service_id};
-use crate::scope::{self, Rank};
+use crate::runtime::State;
+use crate::scope::Rank;
 
 /// Repeats sends. See the [module](super).
 #[derive(Clone, Debug)]
@@ -69,33 +69,7 @@ where
             Reach::Home
         };
         let started = start(&self.state, Rank::Retry, reach, &mut request);
-        let request = request.map(|body| self.policy.prepare(body));
-        let (operation, home) = match started {
-            Start::Pass => {
-                let _scope = scope::enter(service_id(&self.state), Rank::Retry);
-                return ResponseFuture::passing(self.inner.call(request));
-            }
-            Start::Refuse(error) => {
-                // A call uses readiness up, and a clone is not ready: a service that is kept must
-                // not keep a permit from others.
-                self.inner = self.inner.clone();
-                return ResponseFuture::refused(error);
-            }
-            Start::Drive { operation, home } => (operation, home),
-        };
-        // The readied service is moved into the call and a clone is left, which is not ready.
-        let clone = self.inner.clone();
-        let setting = Setting {
-            service: std::mem::replace(&mut self.inner, clone),
-            policy: self.policy.clone(),
-            state: self.state.clone(),
-            rank: Rank::Retry,
-            reach,
-        };
-        ResponseFuture::driving(if home {
-            Drive::home(setting, operation, request)
-        } else {
-            Drive::decide(setting, operation, request)
-        })
+        let (inner, driver) = (&mut self.inner, (Rank::Retry, reach));
+        ResponseFuture::begin(inner, &self.policy, &self.state, driver, started, request)
     }
 }

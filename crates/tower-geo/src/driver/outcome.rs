@@ -1,0 +1,226 @@
+//! What a driver makes of the end of a send, and of an operation.
+
+use http::Response;
+use tower_geo_policy::fault::Fault;
+use tower_geo_policy::operation::{Answer, Failure, Fate, Finish};
+use tower_geo_policy::read_floor::Key;
+use tower_geo_policy::region::RegionId;
+use tower_geo_policy::retry_after;
+use tower_geo_policy::tick::Tick;
+use tower_geo_policy::trail::Trail;
+use tower_geo_policy::verdict::Verdict;
+
+use super::sending::Driver;
+use super::signature_limit;
+use super::start::request_id;
+use crate::error::{BoxError, Error, RequestLine};
+use crate::last_sync::service_clock;
+use crate::runtime::{self, State};
+use crate::served::{Served, ServedAge};
+
+impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
+    /// A retry without a redirect below: the send went where the request said. Returns whether
+    /// that was so.
+    pub(super) fn check_carried_out(&mut self) -> bool {
+        let stayed = self
+            .handoff
+            .take()
+            .is_some_and(|handoff| handoff.has_stayed());
+        if stayed {
+            self.operation.stay_home();
+        }
+        stayed
+    }
+
+    /// Takes an answer; `Some` is the one to hand over.
+    pub(super) fn answered(&mut self, response: Response<RB>) -> Option<Response<RB>> {
+        let state = &self.state;
+        let provider = state.provider();
+        let (status, headers) = (response.status(), response.headers());
+        let verdict = provider.verdict(self.operation.intent(), status, headers);
+        if let Some(key) = self.operation.written_key() {
+            note_write(state, key, &response);
+        }
+        if self
+            .operation
+            .delivers_in_silence(&runtime::context(state), verdict)
+        {
+            return Some(response);
+        }
+        let wall_clock = &state.extra().wall_clock;
+        let answer = Answer::new(
+            status,
+            verdict,
+            provider.judge_copy(status, headers),
+            retry_after::told_wait(headers, || wall_clock()),
+        );
+        let (now, draw) = (self.now(), self.draw());
+        let region = self.operation.region();
+        let fate = self
+            .operation
+            .answered(&runtime::context(&self.state), &answer, now, draw);
+        self.tell(region, status.as_str(), verdict);
+        self.limit_signature(now);
+        match fate {
+            Fate::Deliver { told: false } => return Some(response),
+            Fate::Deliver { .. } => {
+                self.operation.give_other_up(now);
+                return Some(self.with_served(region, response));
+            }
+            Fate::Hold => self.kept.get_or_insert_default().held = Some((region, response)),
+            Fate::Keep => self.kept.get_or_insert_default().of_copy = Some((region, response)),
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes an error; `Some` is the end of the operation. `stayed` says that the send went where
+    /// the request said, although it was directed elsewhere.
+    pub(super) fn failed(
+        &mut self,
+        error: BoxError,
+        stayed: bool,
+    ) -> Option<Result<Response<RB>, Error>> {
+        let error = Error::from_inner(error);
+        if error.kind() == crate::ErrorKind::Config {
+            return Some(Err(error));
+        }
+        let Some(fault) = error.fault(&*self.state.extra().faults) else {
+            let context = runtime::context(&self.state);
+            self.operation.not_sent(&context);
+            if !stayed {
+                return None;
+            }
+            // Refused where it went, and what is directed elsewhere goes there all the same:
+            // every further send would end like this one.
+            if self.operation.sends() == 0 {
+                return Some(Err(error));
+            }
+            let finish = self.operation.finish_unready(&context);
+            return Some(self.finish(finish));
+        };
+        self.note_fault(fault);
+        self.kept.get_or_insert_default().error = Some(error.into_cause());
+        None
+    }
+
+    pub(super) fn timed_out(&mut self) {
+        self.note_fault(Fault::TimedOut);
+    }
+
+    pub(super) fn note_fault(&mut self, fault: Fault) {
+        let (now, draw) = (self.now(), self.draw());
+        let region = self.operation.region();
+        self.operation
+            .faulted(&runtime::context(&self.state), fault, now, draw);
+        self.tell(region, fault.as_str(), fault.verdict());
+        self.limit_signature(now);
+    }
+
+    /// E3: what became of a send that was not simply handed over.
+    pub(super) fn tell(&self, region: RegionId, ending: &str, verdict: Verdict) {
+        tracing::debug!(
+            service = self.state.name(),
+            region = crate::served::region_name(&self.state, region),
+            attempt = self.operation.sends(),
+            ending,
+            ?verdict,
+            "a send has ended"
+        );
+    }
+
+    pub(super) fn limit_signature(&mut self, now: Tick) {
+        if self.operation.has_signature_limit() {
+            return;
+        }
+        if let Some(request) = &self.request {
+            let sent_at = self.operation.started().unwrap_or(now);
+            let limit = signature_limit(&self.state, request, sent_at, now);
+            self.operation.set_signature_limit(limit);
+        }
+    }
+
+    /// The end of an operation that found the service below not ready in time: the answer that
+    /// it holds, if there is one (T7).
+    pub(super) fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
+        let context = runtime::context(&self.state);
+        self.is_paid = false;
+        self.operation.not_sent(&context);
+        let finish = self.operation.finish_unready(&context);
+        if let Some(error) = error {
+            let cause = Error::from_inner(error).into_cause();
+            self.kept.get_or_insert_default().error = Some(cause);
+        }
+        self.finish(finish)
+    }
+
+    pub(super) fn finish(&mut self, finish: Finish) -> Result<Response<RB>, Error> {
+        self.remember_failure();
+        let kept = self.kept.take().map(|kept| *kept).unwrap_or_default();
+        let failure = match finish {
+            Finish::Answer | Finish::Kept => {
+                let answer = if finish == Finish::Answer {
+                    kept.held
+                } else {
+                    kept.of_copy
+                };
+                if let Some((region, response)) = answer {
+                    return Ok(self.with_served(region, response));
+                }
+                Failure::Transport
+            }
+            Finish::Failure(failure) => failure,
+            _ => Failure::Transport,
+        };
+        let host = self
+            .state
+            .regions()
+            .get(self.home)
+            .map(|region| region.endpoint().authority().to_string());
+        Err(Error::of_operation(
+            &self.state,
+            failure,
+            RequestLine::new(&self.method, host),
+            self.operation.take_trail(),
+            kept.error,
+            self.now(),
+        ))
+    }
+
+    /// T8: so that a client above which repeats this operation can be told from others.
+    pub(super) fn remember_failure(&self) {
+        let kept_id = self.request.as_ref().and_then(request_id);
+        let id = kept_id.or(self.sent_id.as_ref());
+        if let Some(id) = id {
+            let failed_ids = &self.state.extra().failed_ids;
+            failed_ids.remember(id.as_bytes(), self.now());
+        }
+    }
+
+    pub(super) fn with_served(
+        &mut self,
+        region: RegionId,
+        mut response: Response<RB>,
+    ) -> Response<RB> {
+        let after_ambiguous = self.operation.is_after_ambiguous(response.status());
+        let trail: Trail = self.operation.take_trail();
+        let age = ServedAge::of(&self.state, region, &response);
+        let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
+        response.extensions_mut().insert(served);
+        response
+    }
+}
+
+/// F5: an acknowledged write is not read from a copy that may lack it. The service's own clock
+/// says when that was.
+fn note_write<B>(state: &State, key: Key, response: &Response<B>) {
+    let runtime = state.extra();
+    if let Some(floor) = runtime
+        .copies
+        .floor
+        .as_ref()
+        .filter(|_| response.status().is_success())
+    {
+        floor.raise(key, service_clock(state, response.headers()));
+    }
+}
