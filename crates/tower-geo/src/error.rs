@@ -100,6 +100,9 @@ pub enum ErrorKind {
     /// The secondary is further behind than this read allows, or may lack what was written, and
     /// the primary gave no answer; its failure is the source. Come back later, or allow more.
     Stale,
+    /// A body broke off, and the version that it was of is no longer there, so its rest cannot be
+    /// fetched (R9). Read the object again from its beginning.
+    VersionChanged,
     /// The request or the stack asks for what is not configured. A fault of the program.
     Config,
 }
@@ -116,6 +119,7 @@ impl ErrorKind {
             Self::UnknownOutcome => "unknown-outcome",
             Self::NotReplayable => "not-replayable",
             Self::Stale => "stale",
+            Self::VersionChanged => "version-changed",
             Self::Config => "config",
         }
     }
@@ -258,6 +262,30 @@ impl Error {
         error
     }
 
+    /// A body that is not what its head has promised.
+    pub(crate) fn body(message: &'static str) -> Self {
+        let mut error = Self::of_kind(ErrorKind::Transport);
+        error.inner.of_body = true;
+        error.inner.detail = Some(Detail::Text(message.to_owned()));
+        error
+    }
+
+    /// A body that broke off and whose rest could not be had; `source` is what ended the attempts.
+    pub(crate) fn not_resumed(
+        state: &State,
+        kind: ErrorKind,
+        message: String,
+        source: Option<Self>,
+    ) -> Self {
+        let mut error = Self::of_kind(kind);
+        error.inner.state = Some(state.clone());
+        error.inner.of_body = true;
+        error.inner.timed_out = source.as_ref().is_some_and(Self::is_timeout);
+        error.inner.detail = Some(Detail::Text(message));
+        error.inner.source = source.map(|source| Box::new(source) as BoxError);
+        error
+    }
+
     /// The end of an operation without an answer.
     pub(crate) fn of_operation(
         state: &State,
@@ -341,9 +369,13 @@ impl Error {
                 Some(classify.classify(&**source))
             }
             (ErrorKind::Transport, Some(_)) => None,
-            (ErrorKind::Transport | ErrorKind::UnknownOutcome | ErrorKind::Deadline, _) => {
-                Some(Fault::Reset)
-            }
+            (
+                ErrorKind::Transport
+                | ErrorKind::UnknownOutcome
+                | ErrorKind::Deadline
+                | ErrorKind::VersionChanged,
+                _,
+            ) => Some(Fault::Reset),
             (ErrorKind::ReadOnly | ErrorKind::BreakerOpen | ErrorKind::Config, _) => None,
             (ErrorKind::NotReplayable | ErrorKind::Stale, _) => Some(Fault::Reset),
         }
@@ -493,88 +525,6 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.inner.kind)
-            .field("service", &self.service_name())
-            .field("trail", &self.inner.trail)
-            .field("retry_after", &self.inner.retry_after)
-            .field("source", &self.inner.source)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &*self.inner;
-        f.write_str(match inner.kind {
-            ErrorKind::ReadOnly => "write refused, nothing was sent: the service is read-only",
-            ErrorKind::BreakerOpen => "nothing was sent: no region admits the request",
-            ErrorKind::Deadline => "no answer before the deadline",
-            ErrorKind::Transport if inner.of_body && inner.timed_out => {
-                "the body of an answer stalled"
-            }
-            ErrorKind::Transport if inner.of_body => "the body of an answer broke off",
-            ErrorKind::Transport if inner.timed_out => "no answer in time",
-            ErrorKind::Transport => "no answer",
-            ErrorKind::UnknownOutcome => {
-                "a write was sent and its outcome is unknown; look before writing again"
-            }
-            ErrorKind::NotReplayable => {
-                "the request has to be sent again, but its body can be sent only once; use a body \
-                 that can be cloned, or buffering"
-            }
-            ErrorKind::Stale => {
-                "the secondary is too old for this read, and the primary gave no answer"
-            }
-            ErrorKind::Config => "not configured for this",
-        })?;
-        if let Some(service) = self.service_name() {
-            write!(f, " (service `{service}`")?;
-            if let Some(RequestLine { method, host }) = &inner.request {
-                write!(f, ", {method}")?;
-                if let Some(host) = host {
-                    write!(f, " {host}")?;
-                }
-            }
-            f.write_str(")")?;
-        }
-        match &inner.detail {
-            Some(Detail::ReadOnly { why, since }) => write!(f, ", {why} for {}", Span(*since))?,
-            Some(Detail::Text(text)) => write!(f, ": {text}")?,
-            None => {}
-        }
-        let mut separator = ", tried";
-        for send in inner.trail.sends() {
-            let region = self.name_of(send.region);
-            match send.ending {
-                Ending::Answer(status) => write!(f, "{separator} {region}: {}", status.as_u16())?,
-                Ending::Fault(fault) => write!(f, "{separator} {region}: {fault}")?,
-                _ => write!(f, "{separator} {region}")?,
-            }
-            write!(f, " after {:.0?}", send.took)?;
-            separator = ";";
-        }
-        if let Some(after) = inner.retry_after {
-            write!(f, ", try again in {}", Span(after))?;
-        }
-        Ok(())
-    }
-}
-
-/// A time for people: nobody is told of nanoseconds.
-struct Span(Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 < Duration::from_millis(1) {
-            return f.write_str("less than 1ms");
-        }
-        write!(f, "{:.1?}", self.0)
-    }
-}
-
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.inner
@@ -586,3 +536,4 @@ impl StdError for Error {
 
 #[cfg(test)]
 mod tests;
+mod text;

@@ -44,7 +44,8 @@
 //! | [`GeoRedirectLayer`] | where does it go? | [`geo_redirect`] |
 //! | [`CircuitBreakerLayer`] | is the region trusted? | [`circuit_breaker`] |
 //!
-//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers.
+//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers. A
+//! [`ResumeLayer`] above them fetches the rest of a download that breaks off.
 //!
 //! # What it does not do
 //!
@@ -66,6 +67,7 @@ pub mod circuit_breaker;
 pub mod fault;
 pub mod geo_redirect;
 pub mod read_only_gate;
+pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
@@ -109,6 +111,7 @@ pub use monitor::MonitorSettings;
 pub use not_sent::NotSent;
 pub use operator::Operator;
 pub use read_only_gate::ReadOnlyGateLayer;
+pub use resume::ResumeLayer;
 pub use retry::RetryLayer;
 pub use served::Served;
 pub use service_builder::GeoServiceBuilder;

@@ -174,6 +174,7 @@ pub(crate) struct Retry {
     pub(crate) replay_all: bool,
     pub(crate) buffer: Option<u64>,
     pub(crate) body_idle: Option<Duration>,
+    pub(crate) resume: bool,
     pub(crate) hedge: Option<Duration>,
 }
 

@@ -314,7 +314,6 @@ fn what_is_no_syntax_at_all_says_where() {
 fn keys_whose_rules_are_not_built_say_so() {
     for (text, path) in [
         (service(r#""writes_while_read_only": "defer""#), "services.b.writes_while_read_only"),
-        (service(r#""retry": {"resume": true}"#), "services.b.retry.resume"),
         (
             r#"{"services": {"d": {"provider": "cosmos", "endpoint": "https://a.test", "retry": {}}}}"#
                 .to_owned(),

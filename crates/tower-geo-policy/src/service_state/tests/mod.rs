@@ -116,7 +116,11 @@ impl Told {
                     format!("{at} {service} r{} {to}", region.index())
                 }
                 EventKind::Resend(resend) => {
-                    format!("{at} {service} r{} resend", resend.region.index())
+                    format!(
+                        "{at} {service} r{} {:?}",
+                        resend.region.index(),
+                        resend.kind
+                    )
                 }
             }
         };
