@@ -47,6 +47,7 @@ pub(crate) struct Runtime {
     /// Shared with the state, which tells it of changes.
     pub(crate) gate_followers: Arc<GateFollowers>,
     warned_of_repeats: AtomicBool,
+    warned_of_unknown_age: AtomicBool,
 }
 
 impl fmt::Debug for Runtime {
@@ -94,6 +95,7 @@ impl Runtime {
             has_redirect: AtomicBool::new(false),
             gate_followers: Arc::default(),
             warned_of_repeats: AtomicBool::new(false),
+            warned_of_unknown_age: AtomicBool::new(false),
         }
     }
 
@@ -109,6 +111,11 @@ impl Runtime {
     /// Whether nobody has been warned yet of a client that repeats what we gave up (T8).
     pub(crate) fn first_warning_of_repeats(&self) -> bool {
         !self.warned_of_repeats.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether nobody has been warned yet that the age of the copy is limited and not known (F3).
+    pub(crate) fn first_warning_of_unknown_age(&self) -> bool {
+        !self.warned_of_unknown_age.swap(true, Ordering::Relaxed)
     }
 }
 

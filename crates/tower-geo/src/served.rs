@@ -44,6 +44,10 @@ pub(crate) struct ServedAge {
 }
 
 impl ServedAge {
+    pub(crate) const fn freshness(self) -> Freshness {
+        self.freshness
+    }
+
     /// `None` for an answer of the writer.
     pub(crate) fn of<B>(state: &State, region: RegionId, response: &Response<B>) -> Option<Self> {
         if region == state.regions().writer() {

@@ -15,6 +15,7 @@ use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
+use crate::served::region_name;
 
 /// Counts what becomes of every send and refuses those to a region that is not trusted. See the
 /// [module](super).
@@ -115,6 +116,13 @@ impl<S> CircuitBreaker<S> {
                     if !scope::is_driven(service_id(state)) {
                         state.note_operation(region, circuit, now);
                     }
+                    tracing::debug!(
+                        service = state.name(),
+                        region = region_name(state, region),
+                        circuit = circuit.as_str(),
+                        retry_after = ?refusal.until.map(|until| until.since(now)),
+                        "a send was refused: the circuit is open"
+                    );
                     return Err(Error::breaker_open(state, refusal.until, now));
                 }
             },

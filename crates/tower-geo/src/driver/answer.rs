@@ -13,6 +13,15 @@ pub(super) struct Kept<R> {
     pub(super) of_copy: Option<(RegionId, R)>,
     /// The client's last error.
     pub(super) error: Option<BoxError>,
+    /// The span of the send under way, if somebody wants one (E3).
+    pub(super) span: Option<tracing::Span>,
+}
+
+impl<R> Kept<R> {
+    /// Whatever is told while this lives belongs to the send under way.
+    pub(super) fn enter(&self) -> Option<tracing::span::Entered<'_>> {
+        self.span.as_ref().map(tracing::Span::enter)
+    }
 }
 
 impl<R> Default for Kept<R> {
@@ -21,6 +30,7 @@ impl<R> Default for Kept<R> {
             held: None,
             of_copy: None,
             error: None,
+            span: None,
         }
     }
 }

@@ -192,6 +192,7 @@ where
                 PhaseProj::Sending { future } => {
                     let polled = {
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
+                        let _span = driver.kept.as_ref().and_then(|kept| kept.enter());
                         future.poll(cx)
                     };
                     let (end, failed) = match polled {
@@ -259,6 +260,7 @@ where
                     }
                     Step::Wait(until) => {
                         driver.forget_readiness();
+                        driver.tell_wait(until);
                         let until = driver.state.instant(until).into();
                         arm(this.timer.as_mut(), until);
                         this.phase.set(Phase::Waiting);

@@ -193,7 +193,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_ready = false;
         self.is_armed = false;
         self.is_paid = false;
+        self.tell_send();
         let _scope = scope::enter(service_id(&self.state), self.rank);
+        let _span = self.kept.as_ref().and_then(|kept| kept.enter());
         Some(Ok(self.service.call(request)))
     }
 
@@ -236,6 +238,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
                     };
                     let limit = self.operation.send_limit(context.settings, None);
                     let limit = limit.map(|limit| self.state.instant(limit).into());
+                    self.tell_resend();
                     sending.send(Handoff::for_plan(&self.state, plan), limit);
                 }
                 Progress::NotSent => {

@@ -115,6 +115,12 @@ impl Told {
                 EventKind::Secondary { region, to } => {
                     format!("{at} {service} r{} {to}", region.index())
                 }
+                EventKind::Resend(resend) => format!(
+                    "{at} {service} r{} {} {}",
+                    resend.region.index(),
+                    resend.kind.as_str(),
+                    resend.attempt
+                ),
             }
         };
         self.0.lock().unwrap().iter().map(line).collect()
