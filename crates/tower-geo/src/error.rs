@@ -308,6 +308,15 @@ impl Error {
         self.inner.kind == ErrorKind::ReadOnly
     }
 
+    /// Why the read-only gate refused the write, if it did.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn read_only_why(&self) -> Option<ReadOnlyWhy> {
+        match self.inner.detail {
+            Some(Detail::ReadOnly { why, .. }) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Whether no region admitted the request.
     #[must_use]
     pub fn is_circuit_open(&self) -> bool {

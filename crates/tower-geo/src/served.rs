@@ -96,6 +96,16 @@ impl Served {
         region_name(&self.inner.state, self.inner.region)
     }
 
+    #[cfg(feature = "metrics")]
+    pub(crate) fn region(&self) -> RegionId {
+        self.inner.region
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn is_of(&self, state: &State) -> bool {
+        self.inner.state.is_same_service(state)
+    }
+
     /// Whether the answer comes from a copy, not from the region that takes writes.
     #[must_use]
     pub fn is_from_copy(&self) -> bool {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "metrics")]
+use std::sync::Weak;
 
 use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::config_error::ConfigError;
@@ -132,6 +134,12 @@ impl GeoService {
     /// The state for a service of ours: a handle that belongs to the calling thread.
     pub(crate) fn state(&self) -> State {
         self.root.handle()
+    }
+
+    /// For whoever must not keep the service alive.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn downgrade(&self) -> Weak<ServiceRoot<Runtime>> {
+        Arc::downgrade(&self.root)
     }
 
     pub(crate) const fn state_ref(&self) -> &State {
