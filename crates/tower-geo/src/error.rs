@@ -14,6 +14,7 @@ use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
 use crate::faults::ClassifyFault;
+use crate::redact::Words;
 use crate::runtime::State;
 use crate::served::region_name;
 
@@ -26,7 +27,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// [`source`](StdError::source), down to the client's own error; below a layer that passes a
 /// request through untouched, the kind is [`ErrorKind::Transport`] as well.
 ///
-/// Nothing in it, nor in what it prints, is a query string, a header or a body.
+/// Nothing in it, nor in what it prints, is a query string, a header or a body. Its debug form has
+/// the words of its sources, without queries and credentials; [`source`](StdError::source) hands
+/// the client's own error out as it is.
 ///
 /// ```
 /// # async fn call<S>(client: S) where
@@ -418,7 +421,10 @@ impl fmt::Debug for Error {
             .field("service", &self.service_name())
             .field("trail", &self.inner.trail)
             .field("retry_after", &self.inner.retry_after)
-            .field("source", &self.inner.source)
+            .field(
+                "source",
+                &self.source().map(Words),
+            )
             .finish_non_exhaustive()
     }
 }

@@ -79,6 +79,7 @@ mod handoff;
 mod last_sync;
 mod monitor;
 mod operator;
+mod redact;
 mod redirect;
 mod runtime;
 mod scope;

@@ -19,6 +19,7 @@ use tower_geo_policy::static_service::StaticService;
 
 use crate::faults::{ClassifyFault, StandardFaults};
 use crate::last_sync::{Age, SameData};
+use crate::redact::Redacted;
 use crate::runtime::{self, Random, Runtime, WallClock};
 use crate::service_handle::GeoService;
 
@@ -82,7 +83,8 @@ impl fmt::Debug for GeoServiceBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GeoServiceBuilder")
             .field("name", &self.name)
-            .field("source", &self.source)
+            // As it was given, so it may still have a query.
+            .field("source", &Redacted(&self.source))
             .field("location_mode", &self.location_mode)
             .field("retry", &self.retry)
             .field("breaker", &self.breaker)
@@ -331,6 +333,18 @@ impl GeoServiceBuilder {
                     ),
                 )
             }));
+        }
+        let falls_over = matches!(
+            self.location_mode,
+            LocationMode::PrimaryThenSecondary | LocationMode::SecondaryThenPrimary
+        );
+        if falls_over && self.retry.get_max_retries() == 0 {
+            tracing::warn!(
+                service = name,
+                location_mode = %self.location_mode,
+                "with `max_retries` 0 a read that fails is not sent to the other region; only an \
+                 open circuit moves reads"
+            );
         }
         let runtime = Runtime::new(
             self.retry,

@@ -12,6 +12,7 @@
 mod server_gate;
 mod stacks;
 mod support;
+mod watching;
 
 mod alone;
 mod bodies;
@@ -20,8 +21,11 @@ mod cancellation;
 mod contracts;
 mod gate;
 mod hedging;
+mod metrics;
 mod order;
 mod permits;
 mod recovery;
+mod secrets;
+mod telemetry;
 mod told;
 mod writes_stay;

@@ -18,9 +18,12 @@ pub(super) struct Kept<R> {
 }
 
 impl<R> Kept<R> {
-    /// Whatever is told while this lives belongs to the send under way.
-    pub(super) fn enter(&self) -> Option<tracing::span::Entered<'_>> {
-        self.span.as_ref().map(tracing::Span::enter)
+    /// Whatever is told meanwhile belongs to the send under way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn in_span<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _entered = self.span.as_ref().map(tracing::Span::enter);
+        act()
     }
 }
 

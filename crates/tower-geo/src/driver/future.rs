@@ -192,8 +192,10 @@ where
                 PhaseProj::Sending { future } => {
                     let polled = {
                         let _scope = scope::enter(service_id(&driver.state), driver.rank);
-                        let _span = driver.kept.as_ref().and_then(|kept| kept.enter());
-                        future.poll(cx)
+                        match &driver.kept {
+                            None => future.poll(cx),
+                            Some(kept) => kept.in_span(|| future.poll(cx)),
+                        }
                     };
                     let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => {

@@ -195,8 +195,11 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_paid = false;
         self.tell_send();
         let _scope = scope::enter(service_id(&self.state), self.rank);
-        let _span = self.kept.as_ref().and_then(|kept| kept.enter());
-        Some(Ok(self.service.call(request)))
+        let service = &mut self.service;
+        Some(Ok(match &self.kept {
+            None => service.call(request),
+            Some(kept) => kept.in_span(|| service.call(request)),
+        }))
     }
 
     /// Gets a hedge ready to leave, if the request can be sent twice (H1).

@@ -24,9 +24,10 @@
 //! | a copy is used differently | warn, info | with [`LogEvents`]; warn when it is set aside | `service`, `region`, `to` |
 //! | a client above this stack repeats … | warn | once per service | `service`, `price` |
 //! | reads have a limit of staleness, but … | warn | once per service | `service` |
-//! | settings that are legal and hardly meant | warn | when a service is built | `service` |
-//! | asking for the Last Sync Time | debug | a poll fails | `service`, … |
-//! | the monitor | trace, warn | each ping; its client panics | `service`, … |
+//! | with `max_retries` 0 a read that fails … | warn | when a service is built whose mode falls over | `service`, `location_mode` |
+//! | the secondary did not tell its Last Sync Time | debug | a poll fails | `service`, `answer` (the status) |
+//! | the monitor has asked the primary | trace | each ping | `service`, `verdict` |
+//! | the client of the monitor panicked | warn | then | `service` |
 //!
 //! A [`Listener`](crate::Listener) of your own is called for the transitions, with
 //! [`EventKind::Resend`](crate::EventKind::Resend) for every further send, and needs no tracing.
