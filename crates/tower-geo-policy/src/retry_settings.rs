@@ -195,6 +195,22 @@ impl RetrySettings {
         self.body_idle
     }
 
+    /// The wait before the `nth` return to a region (1 = the first), counted from its last answer or
+    /// fault (T1). `draw` is a number from `0.0..1.0`, for the jitter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tower_geo_policy::backoff::Jitter;
+    /// use tower_geo_policy::retry_settings::RetrySettings;
+    ///
+    /// let settings = RetrySettings::new().jitter(Jitter::None);
+    /// assert_eq!(settings.wait_before_return(2, 0.5), Duration::from_millis(1_600));
+    /// ```
+    #[must_use]
+    pub fn wait_before_return(&self, nth: u32, draw: f64) -> Duration {
+        self.backoff.wait(nth, None, draw)
+    }
+
     /// Refuses settings that make no sense.
     ///
     /// # Errors

@@ -101,6 +101,9 @@ pub enum ErrorKind {
     /// The secondary is further behind than this read allows, or may lack what was written, and
     /// the primary gave no answer; its failure is the source. Come back later, or allow more.
     Stale,
+    /// A body broke off, and the version that it was of is no longer there, so its rest cannot be
+    /// fetched (R9). Read the object again from its beginning.
+    VersionChanged,
     /// The request or the stack asks for what is not configured. A fault of the program.
     Config,
 }
@@ -117,6 +120,7 @@ impl ErrorKind {
             Self::UnknownOutcome => "unknown-outcome",
             Self::NotReplayable => "not-replayable",
             Self::Stale => "stale",
+            Self::VersionChanged => "version-changed",
             Self::Config => "config",
         }
     }
@@ -211,6 +215,28 @@ impl Error {
         error
     }
 
+    /// A body that is not what its head has promised.
+    pub(crate) fn body(message: &'static str) -> Self {
+        let mut error = Self::of_kind(ErrorKind::Transport);
+        error.inner.detail = Some(Detail::Text(message.to_owned()));
+        error
+    }
+
+    /// A body that broke off and whose rest could not be had; `source` is what ended the attempts.
+    pub(crate) fn not_resumed(
+        state: &State,
+        kind: ErrorKind,
+        message: String,
+        source: Option<Self>,
+    ) -> Self {
+        let mut error = Self::of_kind(kind);
+        error.inner.state = Some(state.clone());
+        error.inner.timed_out = source.as_ref().is_some_and(Self::is_timeout);
+        error.inner.detail = Some(Detail::Text(message));
+        error.inner.source = source.map(|source| Box::new(source) as BoxError);
+        error
+    }
+
     /// The end of an operation without an answer.
     pub(crate) fn of_operation(
         state: &State,
@@ -291,9 +317,13 @@ impl Error {
         match (self.inner.kind, &self.inner.source) {
             _ if self.inner.timed_out => Some(Fault::TimedOut),
             (ErrorKind::Transport, Some(source)) => Some(classify.classify(&**source)),
-            (ErrorKind::Transport | ErrorKind::UnknownOutcome | ErrorKind::Deadline, _) => {
-                Some(Fault::Reset)
-            }
+            (
+                ErrorKind::Transport
+                | ErrorKind::UnknownOutcome
+                | ErrorKind::Deadline
+                | ErrorKind::VersionChanged,
+                _,
+            ) => Some(Fault::Reset),
             (ErrorKind::ReadOnly | ErrorKind::BreakerOpen | ErrorKind::Config, _) => None,
             (ErrorKind::NotReplayable | ErrorKind::Stale, _) => Some(Fault::Reset),
         }
@@ -447,6 +477,9 @@ impl fmt::Display for Error {
             }
             ErrorKind::Stale => {
                 "the secondary is too old for this read, and the primary gave no answer"
+            }
+            ErrorKind::VersionChanged => {
+                "the object has changed while it was read; read it again from its beginning"
             }
             ErrorKind::Config => "not configured for this",
         })?;

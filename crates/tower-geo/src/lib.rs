@@ -44,7 +44,8 @@
 //! | [`GeoRedirectLayer`] | where does it go? | [`geo_redirect`] |
 //! | [`CircuitBreakerLayer`] | is the region trusted? | [`circuit_breaker`] |
 //!
-//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers.
+//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers. A
+//! [`ResumeLayer`] above them fetches the rest of a download that breaks off.
 //!
 //! # What it does not do
 //!
@@ -55,6 +56,7 @@
 //!
 //! | feature | what |
 //! |---|---|
+//! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
 //! | `metrics` | metrics through the API of OpenTelemetry: see [`telemetry`] |
@@ -62,8 +64,11 @@
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "fault")]
+pub mod fault;
 pub mod geo_redirect;
 pub mod read_only_gate;
+pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
@@ -106,6 +111,7 @@ pub use last_sync::{LastSyncState, LastSyncWatch};
 pub use monitor::MonitorSettings;
 pub use operator::Operator;
 pub use read_only_gate::ReadOnlyGateLayer;
+pub use resume::ResumeLayer;
 pub use retry::RetryLayer;
 pub use served::Served;
 pub use service_builder::GeoServiceBuilder;

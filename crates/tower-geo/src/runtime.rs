@@ -39,6 +39,10 @@ pub(crate) struct Runtime {
     /// Tells whoever watches the age of the copy.
     pub(crate) last_sync_changes: Arc<Changes>,
     /// Which storage service it is, if it is one.
+    #[cfg_attr(
+        not(feature = "last-sync"),
+        expect(dead_code, reason = "only whoever asks for stats has to know")
+    )]
     pub(crate) storage: Option<StorageService>,
     /// Why the service has no copy, for the error of a request that needs one.
     pub(crate) no_copy: Option<ConfigError>,

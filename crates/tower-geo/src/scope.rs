@@ -12,6 +12,7 @@ use crate::runtime::{State, service_id};
 /// Our layers, from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
+    Resume,
     Gate,
     Retry,
     Redirect,
@@ -21,6 +22,7 @@ pub(crate) enum Rank {
 impl Rank {
     pub(crate) const fn layer_name(self) -> &'static str {
         match self {
+            Self::Resume => "ResumeLayer",
             Self::Gate => "ReadOnlyGateLayer",
             Self::Retry => "RetryLayer",
             Self::Redirect => "GeoRedirectLayer",
@@ -133,8 +135,8 @@ pub(crate) fn misplaced(state: &State, rank: Rank, above: Rank) -> Error {
         format!("{layer} is in the stack twice for this service; remove one")
     } else {
         format!(
-            "{above} stands above {layer}; from the outside in the order is ReadOnlyGateLayer, \
-             RetryLayer, GeoRedirectLayer, CircuitBreakerLayer"
+            "{above} stands above {layer}; from the outside in the order is ResumeLayer, \
+             ReadOnlyGateLayer, RetryLayer, GeoRedirectLayer, CircuitBreakerLayer"
         )
     };
     Error::config(state, message)

@@ -90,6 +90,10 @@ impl Served {
         extensions.get()
     }
 
+    pub(crate) fn region(&self) -> RegionId {
+        self.inner.region
+    }
+
     /// The name of the region that gave the answer (R10).
     #[must_use]
     pub fn region_name(&self) -> &str {

@@ -115,12 +115,13 @@ impl Told {
                 EventKind::Secondary { region, to } => {
                     format!("{at} {service} r{} {to}", region.index())
                 }
-                EventKind::Resend(resend) => format!(
-                    "{at} {service} r{} {} {}",
-                    resend.region.index(),
-                    resend.kind.as_str(),
-                    resend.attempt
-                ),
+                EventKind::Resend(resend) => {
+                    format!(
+                        "{at} {service} r{} {:?}",
+                        resend.region.index(),
+                        resend.kind
+                    )
+                }
             }
         };
         self.0.lock().unwrap().iter().map(line).collect()

@@ -1,0 +1,42 @@
+use tower_geo::BreakerSettings;
+
+use super::*;
+
+fn assert_hold(goals: &[Goal]) {
+    let missed: Vec<_> = goals.iter().filter(|goal| !goal.holds).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// B4: what the goals are measured by are the product's defaults.
+#[test]
+fn the_waits_are_those_of_the_product() {
+    let settings = BreakerSettings::new()
+        .open_for(OPEN_FOR)
+        .max_open_for(MAX_OPEN_FOR);
+    assert_eq!(settings, BreakerSettings::new());
+}
+
+/// B2, R3, R7: ten sends, then none but probes.
+#[test]
+fn a_primary_that_is_down_fails_no_read_and_is_left_alone() {
+    for seed in 0..3 {
+        assert_hold(&hard_down(seed).unwrap());
+    }
+}
+
+/// B8: callers that leave before any time-out do not hide an outage, however seldom or often they
+/// call.
+#[test]
+fn a_black_hole_is_noticed_within_a_second_of_the_tenth_suspect() {
+    for rate in [0.5, 1.0, 3.0, 10.0, 40.0] {
+        for seed in 0..2 {
+            assert_hold(&[black_hole(seed, rate).unwrap()]);
+        }
+    }
+}
+
+/// B4, B5: the first probe, the ramp, and no stampede.
+#[test]
+fn a_fleet_comes_back_soon_and_step_by_step() {
+    assert_hold(&recovery(0).unwrap());
+}
