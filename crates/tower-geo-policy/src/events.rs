@@ -6,12 +6,17 @@
 //! whatever it likes, and even change it: what follows from that is told next. When two threads
 //! cause events at once, one of them delivers both. Without a listener nothing is built or stored.
 //!
+//! A listener that panics harms nobody but itself: the panic ends there, the other listeners are
+//! told, and the call that caused the event goes on. It is called again for the next event.
+//! [`ServiceState::listener_panics`](crate::service_state::ServiceState::listener_panics) counts
+//! how often that happened.
+//!
 //! Beside the transitions a listener sees every further send of an operation (T9). That is told at
 //! once, on the thread that makes the send, and not in order with the transitions.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::breaker::{Circuit, CircuitPhase};
 use crate::gate::{GateStatus, ReadOnlyWhy};
@@ -22,7 +27,8 @@ use crate::verdict::Verdict;
 
 /// Somebody who wants to know.
 ///
-/// Called on the thread that caused the event, so it should be quick.
+/// Called on the thread that caused the event, so it should be quick. A panic of it is caught and
+/// [counted](crate::service_state::ServiceState::listener_panics).
 pub trait Listener: Send + Sync + 'static {
     /// Something happened.
     fn on_event(&self, event: &Event);
@@ -43,16 +49,24 @@ where
 pub struct Event {
     /// The name of the service.
     pub service: Arc<str>,
-    /// When, in the service's own time; see
-    /// [`ServiceState::instant`](crate::service_state::ServiceState::instant).
+    /// When, in the service's own time: enough to order events and to take differences. See
+    /// [`instant`](Self::instant).
     pub at: Tick,
     /// What.
     pub kind: EventKind,
+    /// When the service's time began.
+    pub(crate) base: Instant,
     /// The names of the service's regions, in order.
     pub(crate) region_names: Arc<[Box<str>]>,
 }
 
 impl Event {
+    /// When, on the clock that the service counts by.
+    #[must_use]
+    pub fn instant(&self) -> Instant {
+        self.at.after(self.base)
+    }
+
     /// The name of a region of this service; `unknown` for a region that it does not have.
     #[must_use]
     pub fn region_name(&self, region: RegionId) -> &str {

@@ -276,7 +276,7 @@ fn verdict_on(
             }
         }
         Err(NoAnswer::TimedOut) => Some(Verdict::Ambiguous),
-        Err(NoAnswer::Failed(error)) => Error::from_inner(error)
+        Err(NoAnswer::Failed(error)) => Error::of_client(state, error)
             .fault(&*state.extra().faults)
             .map(tower_geo_policy::fault::Fault::verdict),
         Err(NoAnswer::Panicked) => {

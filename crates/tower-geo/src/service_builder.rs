@@ -17,6 +17,7 @@ use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
 use tower_geo_policy::static_service::StaticService;
 
+use crate::checks;
 use crate::faults::{ClassifyFault, StandardFaults};
 use crate::last_sync::{Age, SameData};
 use crate::redact::Redacted;
@@ -320,6 +321,8 @@ impl GeoServiceBuilder {
             ));
         }
         let kind = self.resolve()?;
+        checks::threads(self.threads)?;
+        checks::one_writer(&kind.regions)?;
         let age = Age::new(self.max_staleness, self.read_your_writes, self.same_data);
         let name = self.name.clone().unwrap_or(kind.name);
         check_name(&name)?;

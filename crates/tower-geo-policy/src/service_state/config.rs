@@ -114,7 +114,7 @@ impl<X: Send + Sync + 'static> ServiceConfig<X> {
         self
     }
 
-    /// One more listener; they are called in this order.
+    /// One more listener; they are called in this order. A panic of one is caught and counted.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
@@ -201,6 +201,10 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
             .filter(|(_, region)| region.is_writable())
             .fold(0, |bits, (id, _)| bits | 1_u16 << id.index());
         let stripes = config.stripes.next_power_of_two();
+        let group = config
+            .group
+            .unwrap_or_else(|| GroupHandle::new(config.base))
+            .0;
         let core = Arc::new(Core::new(Parts {
             name: config.name,
             region_names: config
@@ -214,13 +218,10 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
             mode: config.mode.to_bits(),
             gate_mode: config.gate,
             monitored: config.monitored,
+            base: group.base,
             listeners: config.listeners,
             on_change: config.on_change,
         }));
-        let group = config
-            .group
-            .unwrap_or_else(|| GroupHandle::new(config.base))
-            .0;
         let member = group.join(Arc::clone(&core));
         let inner = Arc::new(Inner {
             core: Arc::clone(&core),

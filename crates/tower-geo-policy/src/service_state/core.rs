@@ -1,6 +1,8 @@
 //! What all handles of a service share, without the user's data.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::lane::Lane;
 use crate::breaker::{
@@ -68,7 +70,11 @@ pub(crate) struct Core {
     monitors: AtomicU32,
     pub(crate) name: Arc<str>,
     pub(crate) region_names: Arc<[Box<str>]>,
+    /// When the time of the service began.
+    base: Instant,
     listeners: Box<[Arc<dyn Listener>]>,
+    /// How often one of them panicked.
+    listener_panics: AtomicU64,
     on_change: Option<OnChange>,
 }
 
@@ -83,6 +89,7 @@ pub(crate) struct Parts {
     pub(crate) mode: u8,
     pub(crate) gate_mode: GateMode,
     pub(crate) monitored: bool,
+    pub(crate) base: Instant,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) on_change: Option<OnChange>,
 }
@@ -117,7 +124,9 @@ impl Core {
             monitors: AtomicU32::new(u32::from(parts.monitored)),
             name: parts.name,
             region_names: parts.region_names,
+            base: parts.base,
             listeners: parts.listeners.into(),
+            listener_panics: AtomicU64::new(0),
             on_change: parts.on_change,
         }
     }
@@ -245,6 +254,7 @@ impl Core {
             service: Arc::clone(&self.name),
             at,
             kind,
+            base: self.base,
             region_names: Arc::clone(&self.region_names),
         }
     }
@@ -261,7 +271,7 @@ impl Core {
     pub(crate) fn tell(&self, event: Option<&Event>) {
         if let Some(event) = event {
             for listener in &self.listeners {
-                listener.on_event(event);
+                self.shield(|| listener.on_event(event));
             }
         }
         let of_gate = event.is_none_or(|e| matches!(e.kind, EventKind::Gate { .. }));
@@ -272,8 +282,21 @@ impl Core {
 
     fn tell_watchers(&self) {
         if let Some(on_change) = &self.on_change {
-            on_change();
+            self.shield(on_change);
         }
+    }
+
+    /// Calls code of the user, and keeps its panic from whoever is served at this moment. Events
+    /// are also told while a service is dropped, perhaps by a thread that panics already: a second
+    /// panic would end the program.
+    fn shield(&self, call: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            self.listener_panics.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn listener_panics(&self) -> u64 {
+        self.listener_panics.load(Relaxed)
     }
 
     /// Writes that are under way, over all stripes.

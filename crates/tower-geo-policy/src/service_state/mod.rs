@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use std::time::{Duration, Instant};
+//! use std::time::Instant;
 //! use tower_geo_policy::breaker::{Admission, BreakerSettings, Circuit, Outcome, Standing};
 //! use tower_geo_policy::region::{Endpoint, Region, RegionId, Regions};
 //! use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
@@ -71,7 +71,7 @@ mod writing;
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use config::{MAX_STRIPES, ServiceConfig};
 pub(crate) use core::{Calm, Core};
@@ -254,11 +254,7 @@ impl<X> ServiceState<X> {
     /// The instant of a tick; one that is too far away to be an instant is a century away.
     #[must_use]
     pub fn instant(&self, at: Tick) -> Instant {
-        const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-        let base = self.0.inner.group.base;
-        base.checked_add(Duration::from_nanos(at.as_nanos()))
-            .or_else(|| base.checked_add(CENTURY))
-            .unwrap_or(base)
+        at.after(self.0.inner.group.base)
     }
 }
 
@@ -511,6 +507,14 @@ impl<X> ServiceState<X> {
     #[must_use]
     pub fn has_listeners(&self) -> bool {
         self.0.lane.core.has_listeners()
+    }
+
+    /// How often a listener, or what was given as
+    /// [`on_change`](ServiceConfig::on_change), has panicked. Such a panic reaches no caller; the
+    /// panic hook of the program has printed it. Where panics abort, none is survived.
+    #[must_use]
+    pub fn listener_panics(&self) -> u64 {
+        self.0.lane.core.listener_panics()
     }
 
     /// Tells the listeners that a further send of an operation leaves (T9), on this thread and at

@@ -84,9 +84,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         error: BoxError,
         stayed: bool,
     ) -> Option<Result<Response<RB>, Error>> {
-        let error = Error::from_inner(error);
+        let error = Error::of_client(&self.state, error);
         if error.kind() == crate::ErrorKind::Config {
-            return Some(Err(error));
+            return self.cannot_be_sent(error);
         }
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
             let context = runtime::context(&self.state);
@@ -105,6 +105,32 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.note_fault(fault);
         self.kept.get_or_insert_default().error = Some(error.into_cause());
         None
+    }
+
+    /// The program is to blame: no further send would go better, nor is any region.
+    fn cannot_be_sent(&mut self, error: Error) -> Option<Result<Response<RB>, Error>> {
+        let is_hedging = self.operation.is_hedging();
+        if !is_hedging && self.operation.sends() <= 1 {
+            return Some(Err(error.in_operation(self.request_line())));
+        }
+        let context = runtime::context(&self.state);
+        self.operation.not_sent(&context);
+        if is_hedging {
+            // The other send has left, and may answer.
+            return None;
+        }
+        // What became of an earlier send is what the caller has to know.
+        let finish = self.operation.finish_unready(&context);
+        Some(self.finish(finish))
+    }
+
+    fn request_line(&self) -> RequestLine {
+        let host = self
+            .state
+            .regions()
+            .get(self.home)
+            .map(|region| region.endpoint().authority().to_string());
+        RequestLine::new(&self.method, host)
     }
 
     pub(super) fn timed_out(&mut self) {
@@ -162,15 +188,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             Finish::Failure(failure) => failure,
             _ => Failure::Transport,
         };
-        let host = self
-            .state
-            .regions()
-            .get(self.home)
-            .map(|region| region.endpoint().authority().to_string());
         let error = Error::of_operation(
             &self.state,
             failure,
-            RequestLine::new(&self.method, host),
+            self.request_line(),
             self.operation.take_trail(),
             kept.error,
             self.now(),

@@ -134,7 +134,7 @@ where
                 };
                 let read = ready!(body.poll_frame(cx));
                 return Poll::Ready(
-                    read.map(|frame| frame.map_err(|error| Error::from_inner(error.into()))),
+                    read.map(|frame| frame.map_err(|error| Error::body_cut(None, error.into()))),
                 );
             };
             let failed = match this.phase.as_mut().project() {
@@ -260,7 +260,7 @@ impl<S, P, B> Rest<S, P, B> {
                 None if self.left() == 0 => Read::Give(frame),
                 None => Read::Break(Error::body("the body ended before its end")),
             },
-            Some(Err(error)) => Read::Break(Error::from_inner(error.into())),
+            Some(Err(error)) => Read::Break(Error::body_cut(None, error.into())),
             None if self.left() == 0 => Read::End,
             None => Read::Break(Error::body("the body ended before its end")),
         }
