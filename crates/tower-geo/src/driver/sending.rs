@@ -193,7 +193,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_ready = false;
         self.is_armed = false;
         self.is_paid = false;
-        let _scope = scope::enter(service_id(&self.state), self.rank);
+        let _scope = scope::enter_own(service_id(&self.state), self.rank);
         Some(Ok(self.service.call(request)))
     }
 
