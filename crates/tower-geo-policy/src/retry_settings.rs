@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backoff::{Backoff, BackoffMode, Jitter};
+use crate::budget::RETURN;
 use crate::config_error::ConfigError;
 
 /// Which writes may be sent again when an earlier send may have been applied (V1).
@@ -128,7 +129,8 @@ impl RetrySettings {
         self
     }
 
-    /// The tokens of each region's bucket, or `None` for no budget (T4).
+    /// The tokens of each region's bucket, or `None` for no budget (T4). At least 14, the price of
+    /// one return.
     pub fn budget(mut self, capacity: impl Into<Option<u32>>) -> Self {
         self.budget = capacity.into();
         self
@@ -148,6 +150,7 @@ impl RetrySettings {
 
     /// After how long without an answer a read asks the next region as well, or `None` (H1). A
     /// little more than what 95 of 100 reads take is a good value: each hedge costs 5 tokens.
+    /// Shorter than `attempt_timeout` and `deadline`, and for location modes with two regions.
     pub fn hedge(mut self, after: impl Into<Option<Duration>>) -> Self {
         self.hedge = after.into();
         self
@@ -232,10 +235,13 @@ impl RetrySettings {
         if self.deadline.is_some_and(|deadline| deadline.is_zero()) {
             return refuse("deadline", "must be longer than zero, or none".to_owned());
         }
-        if self.budget == Some(0) {
+        if let Some(budget) = self.budget.filter(|budget| *budget < RETURN) {
             return refuse(
                 "budget",
-                "must be at least 1 token, or none: with 0 no read could fall over".to_owned(),
+                format!(
+                    "must be at least {RETURN} tokens, or none (got {budget}): with fewer no send \
+                     is ever repeated"
+                ),
             );
         }
         if self.hedge.is_some_and(|after| after.is_zero()) {
@@ -244,6 +250,22 @@ impl RetrySettings {
                 "must be longer than zero, or none: with 0 every read would be sent twice"
                     .to_owned(),
             );
+        }
+        let limits = [
+            ("attempt_timeout", self.attempt_timeout),
+            ("deadline", self.deadline),
+        ];
+        for (name, limit) in limits {
+            if let (Some(after), Some(limit)) = (self.hedge, limit) {
+                if after >= limit {
+                    return refuse(
+                        "hedge",
+                        format!(
+                            "must be shorter than `{name}` ({after:?} is not less than {limit:?})"
+                        ),
+                    );
+                }
+            }
         }
         if self.body_idle.is_some_and(|idle| idle.is_zero()) {
             return refuse("body_idle", "must be longer than zero, or none".to_owned());
@@ -268,12 +290,25 @@ mod tests {
             ("deadline", good().deadline(Duration::ZERO)),
             ("budget", good().budget(0)),
             ("body_idle", good().body_idle(Duration::ZERO)),
+            ("budget", good().budget(13)),
             ("hedge", good().hedge(Duration::ZERO)),
+            ("hedge", good().hedge(Duration::from_secs(10))),
+            (
+                "hedge",
+                good().attempt_timeout(None).hedge(Duration::from_secs(60)),
+            ),
         ];
         for (setting, settings) in bad {
             assert_eq!(settings.validate().unwrap_err().setting(), setting);
         }
         assert!(good().validate().is_ok());
+        assert!(good().budget(14).validate().is_ok());
+        assert!(
+            good()
+                .hedge(Duration::from_millis(9_999))
+                .validate()
+                .is_ok()
+        );
         assert!(
             good()
                 .attempt_timeout(None)

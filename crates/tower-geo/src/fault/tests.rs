@@ -23,12 +23,8 @@ type Answered = std::future::Ready<Result<Response<Full<Bytes>>, io::Error>>;
 /// A client that counts its calls and answers `200 0123456789` with an ETag.
 fn client(
     calls: &Arc<AtomicU32>,
-) -> impl Service<
-    Wire,
-    Response = Response<Full<Bytes>>,
-    Error = io::Error,
-    Future = Answered,
-> + Clone
+) -> impl Service<Wire, Response = Response<Full<Bytes>>, Error = io::Error, Future = Answered>
++ Clone
 + use<> {
     let calls = Arc::clone(calls);
     service_fn(move |_| {

@@ -115,6 +115,9 @@ impl Told {
                 EventKind::Secondary { region, to } => {
                     format!("{at} {service} r{} {to}", region.index())
                 }
+                EventKind::Resend(resend) => {
+                    format!("{at} {service} r{} resend", resend.region.index())
+                }
             }
         };
         self.0.lock().unwrap().iter().map(line).collect()
