@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::backoff::{Backoff, BackoffMode, Jitter};
-use crate::budget::RETURN;
 use crate::config_error::ConfigError;
 
 /// Which writes may be sent again when an earlier send may have been applied (V1).
@@ -129,8 +128,9 @@ impl RetrySettings {
         self
     }
 
-    /// The tokens of each region's bucket, or `None` for no budget (T4). At least 14, the price of
-    /// one return.
+    /// The tokens of each region's bucket, or `None` for no budget (T4). At least 1, the price of
+    /// another region; a hedge, or a return after throttling, costs 5, and any other return 14. A
+    /// bucket that holds less never pays for it.
     pub fn budget(mut self, capacity: impl Into<Option<u32>>) -> Self {
         self.budget = capacity.into();
         self
@@ -235,13 +235,10 @@ impl RetrySettings {
         if self.deadline.is_some_and(|deadline| deadline.is_zero()) {
             return refuse("deadline", "must be longer than zero, or none".to_owned());
         }
-        if let Some(budget) = self.budget.filter(|budget| *budget < RETURN) {
+        if self.budget == Some(0) {
             return refuse(
                 "budget",
-                format!(
-                    "must be at least {RETURN} tokens, or none (got {budget}): with fewer no send \
-                     is ever repeated"
-                ),
+                "must be at least 1 token, or none: with 0 no read could fall over".to_owned(),
             );
         }
         if self.hedge.is_some_and(|after| after.is_zero()) {
@@ -290,7 +287,6 @@ mod tests {
             ("deadline", good().deadline(Duration::ZERO)),
             ("budget", good().budget(0)),
             ("body_idle", good().body_idle(Duration::ZERO)),
-            ("budget", good().budget(13)),
             ("hedge", good().hedge(Duration::ZERO)),
             ("hedge", good().hedge(Duration::from_secs(10))),
             (
@@ -302,7 +298,6 @@ mod tests {
             assert_eq!(settings.validate().unwrap_err().setting(), setting);
         }
         assert!(good().validate().is_ok());
-        assert!(good().budget(14).validate().is_ok());
         assert!(
             good()
                 .hedge(Duration::from_millis(9_999))

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, StorageService};
 use tower_geo_policy::breaker::BreakerSettings;
+use tower_geo_policy::budget::{RETURN, RETURN_AFTER_THROTTLING};
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::events::Listener;
 use tower_geo_policy::gate::{AccountSwitch, GateMode};
@@ -395,6 +396,12 @@ impl GeoServiceBuilder {
             }));
         }
         check_hedge(&self.retry, self.location_mode)?;
+        // An account gives its file service, which has one region at most, the settings of all.
+        let is_alone = is_of_one_region(self.location_mode)
+            && kind
+                .storage
+                .is_none_or(StorageService::has_readable_secondary);
+        check_budget(&self.retry, is_alone, &name)?;
         let runtime = Runtime::new(
             self.retry,
             kind.regions.len(),
@@ -554,14 +561,43 @@ fn given_copy(kind: StorageService, url: &str) -> Result<Endpoint, ConfigError> 
     }
 }
 
+const fn is_of_one_region(mode: LocationMode) -> bool {
+    matches!(
+        mode,
+        LocationMode::PrimaryOnly | LocationMode::SecondaryOnly
+    )
+}
+
+/// T4: a bucket that cannot hold the price of any further send leaves none.
+fn check_budget(retry: &RetrySettings, is_alone: bool, service: &str) -> Result<(), ConfigError> {
+    let Some(budget) = retry.get_budget() else {
+        return Ok(());
+    };
+    if is_alone && budget < RETURN_AFTER_THROTTLING {
+        return Err(ConfigError::new(
+            "budget",
+            format!(
+                "must be at least {RETURN_AFTER_THROTTLING} tokens, better {RETURN} (got \
+                 {budget}): with fewer no send is ever repeated in the one region that the location mode has"
+            ),
+        ));
+    }
+    // Sensible for falling over alone, but surely not what all take it for.
+    if budget < RETURN {
+        tracing::warn!(
+            service,
+            budget,
+            price = RETURN,
+            "the budget holds less than the price of a return: after a failure no send goes to \
+             the same region again"
+        );
+    }
+    Ok(())
+}
+
 /// H1: a hedge is a read of a second region, so the mode has to allow one.
 fn check_hedge(retry: &RetrySettings, mode: LocationMode) -> Result<(), ConfigError> {
-    if retry.get_hedge().is_some()
-        && matches!(
-            mode,
-            LocationMode::PrimaryOnly | LocationMode::SecondaryOnly
-        )
-    {
+    if retry.get_hedge().is_some() && is_of_one_region(mode) {
         return Err(ConfigError::new(
             "hedge",
             format!(

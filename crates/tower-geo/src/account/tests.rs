@@ -111,7 +111,11 @@ fn what_is_each_services_own_is_refused_for_all() {
 fn files_stay_with_the_primary() {
     let account = by_name()
         .location_mode(LocationMode::PrimaryThenSecondary)
-        .retry(RetrySettings::new().hedge(Duration::from_millis(200)))
+        .retry(
+            RetrySettings::new()
+                .hedge(Duration::from_millis(200))
+                .budget(1),
+        )
         .build()
         .unwrap();
     let file = account.service(StorageService::File).unwrap();

@@ -67,6 +67,18 @@ fn names_of_regions_are_checked_as_names_of_services_are() {
     assert!(shop().region("us-1", "https://us.test").build().is_ok());
 }
 
+/// T4: a bucket that holds less than any further send costs is a mistake. With another region a
+/// first visit costs one token.
+#[test]
+fn a_budget_pays_for_some_further_send() {
+    let budget = |tokens| blob().retry(RetrySettings::new().budget(tokens));
+    let then = LocationMode::PrimaryThenSecondary;
+    assert_eq!(setting(budget(4)), "budget");
+    assert_eq!(setting(budget(0).location_mode(then)), "budget");
+    assert!(budget(5).build().is_ok());
+    assert!(budget(1).location_mode(then).build().is_ok());
+}
+
 /// H1: a hedge that no read can ever send is a mistake.
 #[test]
 fn a_hedge_needs_two_regions_and_time() {
