@@ -174,6 +174,10 @@ impl GeoService {
         self.state.extra().set_has_redirect();
     }
 
+    pub(crate) fn set_has_retry(&self) {
+        self.state.extra().set_has_retry();
+    }
+
     pub(crate) fn no_copy_error(&self) -> ConfigError {
         match &self.state.extra().no_copy {
             Some(reason) => reason.clone(),

@@ -49,8 +49,8 @@ impl<S> CircuitBreaker<S> {
     #[inline]
     fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Breaker) {
-            return Err(scope::misplaced(state, Rank::Breaker, above));
+        if let Some(mistake) = scope::mistake(state, Rank::Breaker, request.uri()) {
+            return Err(mistake);
         }
         let handoff = if request.extensions().is_empty() {
             None
@@ -156,7 +156,11 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.admit(&mut request) {
             Ok(watch) => {
-                let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
+                let service = service_id(&self.state);
+                let _scope = match watch {
+                    Some(_) => scope::enter_own(service, Rank::Breaker),
+                    None => scope::enter(service, Rank::Breaker),
+                };
                 ResponseFuture::sending(self.inner.call(request), watch)
             }
             Err(error) => {

@@ -88,7 +88,7 @@ where
         };
         let method = request.method().clone();
         let future = {
-            let _scope = scope::enter(service_id(&setting.state), setting.rank);
+            let _scope = scope::enter_own(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
         let mut drive = Self::new(
@@ -191,7 +191,7 @@ where
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
                     let polled = {
-                        let _scope = scope::enter(service_id(&driver.state), driver.rank);
+                        let _scope = scope::enter_own(service_id(&driver.state), driver.rank);
                         match &driver.kept {
                             None => future.poll(cx),
                             Some(kept) => kept.in_span(|| future.poll(cx)),

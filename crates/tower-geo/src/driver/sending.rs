@@ -194,7 +194,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_armed = false;
         self.is_paid = false;
         self.tell_send();
-        let _scope = scope::enter(service_id(&self.state), self.rank);
+        let _scope = scope::enter_own(service_id(&self.state), self.rank);
         let service = &mut self.service;
         Some(Ok(match &self.kept {
             None => service.call(request),
