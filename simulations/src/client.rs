@@ -45,10 +45,15 @@ impl Client {
     pub(crate) fn new(number: u32, fleet: &Fleet, world: &Arc<World>) -> Result<Self, BoxError> {
         let chance = Mutex::new(stream(fleet.seed, Purpose::Layers(number)));
         let judge = Arc::clone(world);
+        let mut retry = fleet.retry.apply(RetrySettings::new());
+        if fleet.bare {
+            retry = retry.budget(None);
+        }
+        let breaker = (!fleet.bare).then(BreakerSettings::new);
         let service = GeoService::azure_storage(format!("https://{}", Side::Primary.host()))
             .location_mode(LocationMode::PrimaryThenSecondary)
-            .retry(fleet.retry.apply(RetrySettings::new()))
-            .breaker(BreakerSettings::new())
+            .retry(retry)
+            .breaker(breaker)
             .random(move || chance.lock().unwrap_or_else(PoisonError::into_inner).f64())
             // Nothing here carries a date.
             .wall_clock(|| SystemTime::UNIX_EPOCH)

@@ -7,7 +7,7 @@ use tower_geo::{BoxError, Circuit, CircuitPhase};
 
 use crate::fleet::Fleet;
 use crate::goodput::Goodput;
-use crate::log::{End, Log, Operation, Turn};
+use crate::log::{End, Log, Operation, Send, Turn};
 use crate::region::Side;
 
 /// A call that its caller gave up after this time, in silence, is a failure (B8).
@@ -79,7 +79,7 @@ impl Figures {
     }
 
     fn from_log(fleet: &Fleet, log: &Log) -> Self {
-        let run = Run { fleet, log };
+        let run = Run::new(fleet, log);
         let trips = run.trips();
         let after: Vec<_> = run.operations_from(fleet.before).collect();
         let reads = || after.iter().filter(|operation| !operation.is_write);
@@ -118,9 +118,33 @@ impl Figures {
 struct Run<'a> {
     fleet: &'a Fleet,
     log: &'a Log,
+    /// By client, the sends to the primary since the beginning of the outage, in order.
+    to_primary: Vec<Vec<&'a Send>>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(fleet: &'a Fleet, log: &'a Log) -> Self {
+        let mut to_primary: Vec<Vec<_>> = (0..fleet.clients).map(|_| Vec::new()).collect();
+        for send in &log.sends {
+            let counts = send.side == Side::Primary && send.at >= fleet.before;
+            if let Some(own) = to_primary.get_mut(send.client as usize)
+                && counts
+            {
+                own.push(send);
+            }
+        }
+        Self {
+            fleet,
+            log,
+            to_primary,
+        }
+    }
+
+    fn to_primary(&self, client: u32) -> impl Iterator<Item = &'a Send> {
+        let own = self.to_primary.get(client as usize);
+        own.into_iter().flatten().copied()
+    }
+
     /// The circuit that decides for most of what the fleet does.
     fn circuit(&self) -> Circuit {
         if self.fleet.writes < 1.0 {
@@ -161,14 +185,8 @@ impl Run<'_> {
 
     /// When the sends of a client to the primary left that failed.
     fn failed_of(&self, client: u32) -> impl Iterator<Item = Duration> {
-        let sends = self.log.sends.iter();
-        sends
-            .filter(move |send| {
-                send.client == client
-                    && send.side == Side::Primary
-                    && send.failed
-                    && send.at >= self.fleet.before
-            })
+        self.to_primary(client)
+            .filter(|send| send.failed)
             .map(|send| send.at)
     }
 
@@ -180,9 +198,15 @@ impl Run<'_> {
     /// Sends per operation to the primary, and to both, between the opening of a client's circuit
     /// and the end of the outage.
     fn sends_after(&self, trips: &[Turn]) -> Option<(f64, f64)> {
+        let mut opened_at = vec![None; self.to_primary.len()];
+        for trip in trips {
+            if let Some(opened_at) = opened_at.get_mut(trip.client as usize) {
+                *opened_at = Some(trip.at);
+            }
+        }
         let opened = |client: u32, at: Duration| {
-            let trip = trips.iter().find(|trip| trip.client == client);
-            trip.is_some_and(|trip| trip.at < at && at < self.fleet.until())
+            let opened_at = opened_at.get(client as usize).copied().flatten();
+            opened_at.is_some_and(|opened| opened < at && at < self.fleet.until())
         };
         let operations = self.log.operations.iter();
         let operations = operations.filter(|op| opened(op.client, op.at)).count();
@@ -207,9 +231,7 @@ impl Run<'_> {
     /// From the end of the outage to the first send of a client to the primary.
     fn first_probe(&self, trip: &Turn) -> Option<f64> {
         let until = self.fleet.until();
-        let first = self.log.sends.iter().find(|send| {
-            send.client == trip.client && send.side == Side::Primary && send.at >= until
-        })?;
+        let first = self.to_primary(trip.client).find(|send| send.at >= until)?;
         Some(seconds(first.at - until))
     }
 

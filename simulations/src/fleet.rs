@@ -52,6 +52,8 @@ pub(crate) struct Fleet {
     /// How long a caller waits; `None`: as long as it takes.
     pub(crate) patience: Option<Duration>,
     pub(crate) retry: Retrying,
+    /// Without circuits and without a budget: what is left is falling over, and repeating.
+    pub(crate) bare: bool,
     /// What the regions can do, in multiples of what the fleet asks for.
     pub(crate) primary_capacity: f64,
     pub(crate) secondary_capacity: f64,
@@ -82,6 +84,7 @@ impl Fleet {
                 max_retries: None,
                 hedge: None,
             },
+            bare: false,
             primary_capacity: 2.0,
             secondary_capacity: 2.0,
             queue: Duration::from_secs(2),

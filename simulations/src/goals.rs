@@ -34,7 +34,7 @@ pub(crate) struct Goal {
 /// See [`Fleet::play`].
 pub(crate) fn all(seed: u64) -> Result<Vec<Goal>, BoxError> {
     let mut goals = hard_down(seed)?;
-    for rate in [0.5, 2.0, 10.0, 100.0] {
+    for rate in [0.1, 0.5, 2.0, 10.0, 100.0] {
         goals.push(black_hole(seed, rate)?);
     }
     goals.extend(recovery(seed)?);
@@ -78,6 +78,8 @@ pub(crate) fn hard_down(seed: u64) -> Result<Vec<Goal>, BoxError> {
 pub(crate) fn black_hole(seed: u64, rate: f64) -> Result<Goal, BoxError> {
     let mut fleet = one_reader(seed, Outage::BlackHole, rate);
     fleet.patience = Some(Duration::from_secs(2));
+    // Long enough for ten calls, however seldom they are.
+    fleet.length = fleet.length.max(Duration::from_secs_f64(15.0 / rate));
     let figures = Figures::of(&fleet)?;
     Ok(goal(
         format!("black-hole, {rate} reads per second"),
@@ -95,6 +97,7 @@ pub(crate) fn recovery(seed: u64) -> Result<Vec<Goal>, BoxError> {
     short.length = Duration::from_secs(12);
     let mut crowd = Fleet::of_gallery(Outage::RecoveryStampede);
     crowd.seed = seed;
+    crowd.rate = 5.0;
     let mut goals = Vec::new();
     for (case, fleet) in [
         ("12 s away, 20 clients", short),

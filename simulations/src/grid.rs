@@ -21,7 +21,8 @@ use crate::parallel;
 pub(crate) const LIMIT: Duration = MAX_OPEN_FOR.saturating_add(Duration::from_secs(30));
 /// How long a run goes on after that, to see that it stays so.
 const BEYOND: Duration = Duration::from_secs(20);
-const OUTAGE: Duration = Duration::from_secs(60);
+/// How long an outage lasts, unless asked for something else.
+pub(crate) const OUTAGE: Duration = Duration::from_secs(60);
 
 /// Operations per second of each client.
 const RATES: [f64; 2] = [2.0, 8.0];
@@ -40,6 +41,15 @@ const PRIMARY: f64 = 1.25;
 /// fills.
 pub(crate) const USUAL_OUTAGES: [Outage; 2] = [Outage::HardDown, Outage::Slow];
 
+/// What all points have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common {
+    pub(crate) seed: u64,
+    pub(crate) length: Duration,
+    /// See [`Fleet::bare`].
+    pub(crate) bare: bool,
+}
+
 /// One fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Point {
@@ -53,10 +63,11 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    fn fleet(&self, seed: u64) -> Fleet {
+    fn fleet(&self, common: Common) -> Fleet {
         let mut fleet = Fleet::new(self.outage);
         let time_out = Duration::from_secs(self.time_out_s);
-        fleet.seed = seed;
+        fleet.seed = common.seed;
+        fleet.bare = common.bare;
         fleet.clients = self.clients;
         fleet.rate = self.rate;
         fleet.patience = Some(time_out * 2);
@@ -67,7 +78,7 @@ impl Point {
         };
         fleet.primary_capacity = PRIMARY;
         fleet.secondary_capacity = self.secondary;
-        fleet.length = OUTAGE;
+        fleet.length = common.length;
         fleet.after = LIMIT + BEYOND;
         fleet
     }
@@ -77,8 +88,8 @@ impl Point {
     /// # Errors
     ///
     /// See [`Fleet::play`].
-    pub(crate) fn judge(&self, seed: u64) -> Result<Judged, BoxError> {
-        let figures = Figures::of(&self.fleet(seed))?;
+    pub(crate) fn judge(&self, common: Common) -> Result<Judged, BoxError> {
+        let figures = Figures::of(&self.fleet(common))?;
         let limit = LIMIT.as_secs_f64();
         Ok(Judged {
             point: *self,
@@ -157,12 +168,12 @@ pub(crate) fn points(outages: &[Outage]) -> Vec<Point> {
 /// The first that a point has.
 pub(crate) fn judge_all(
     points: &[Point],
-    seed: u64,
+    common: Common,
     threads: usize,
     done: &(dyn Fn(&Judged) + Sync),
 ) -> Result<Vec<Judged>, BoxError> {
     let mut all = parallel::map(points, threads, |point| {
-        let judged = point.judge(seed)?;
+        let judged = point.judge(common)?;
         done(&judged);
         Ok(judged)
     })?;

@@ -37,6 +37,7 @@ mod table;
 mod wire;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use tower_geo::BoxError;
@@ -67,7 +68,17 @@ fn run(options: &Options) -> Result<bool, BoxError> {
             screen::print(&table.show(options.format)?);
             Ok(table.holds())
         }
-        Command::Grid { outages, worst } => {
+        Command::Grid {
+            outages,
+            length,
+            bare,
+            worst,
+        } => {
+            let common = grid::Common {
+                seed: options.seed,
+                length: Duration::from_secs(*length),
+                bare: *bare,
+            };
             let outages = if outages.is_empty() {
                 &grid::USUAL_OUTAGES
             } else {
@@ -76,7 +87,7 @@ fn run(options: &Options) -> Result<bool, BoxError> {
             let points = grid::points(outages);
             let progress = screen::Progress::new(points.len());
             let done = |judged: &grid::Judged| progress.done(judged.holds);
-            let all = grid::judge_all(&points, options.seed, options.threads(), &done)?;
+            let all = grid::judge_all(&points, common, options.threads(), &done)?;
             progress.finish();
             screen::print(&table::show_grid(&all, *worst, options.format)?);
             Ok(all.iter().all(|judged| judged.holds))

@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::grid::OUTAGE;
 use crate::outage::Outage;
 
 /// A fleet meets an outage, in virtual time.
@@ -47,6 +48,14 @@ pub(crate) enum Command {
         /// What goes wrong [default: hard-down and slow, one after the other]
         #[arg(long = "outage", value_name = "OUTAGE", value_enum)]
         outages: Vec<Outage>,
+
+        /// How long it lasts
+        #[arg(long, value_name = "SECONDS", default_value_t = OUTAGE.as_secs(), value_parser = clap::value_parser!(u64).range(20..=7200))]
+        length: u64,
+
+        /// Take the circuits and the budget away, to see what they are for
+        #[arg(long)]
+        bare: bool,
 
         /// How many of the worst points are shown as text
         #[arg(long, value_name = "NUMBER", default_value_t = 10)]

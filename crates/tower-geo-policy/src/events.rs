@@ -110,7 +110,8 @@ pub enum EventKind {
         /// Set aside, or in use.
         to: Usage,
     },
-    /// A further send of an operation leaves: a fall-over, a retry or a hedge (T9).
+    /// A further send of an operation leaves: a fall-over, a retry or a hedge (T9). Also the first
+    /// send of an operation that fetches the rest of a body (R9).
     Resend(Resend),
 }
 
@@ -128,6 +129,21 @@ pub struct Resend {
     pub waited: Duration,
     /// What the send before it came to; `None` for a hedge, whose first send is under way.
     pub after: Option<Verdict>,
+}
+
+impl Resend {
+    /// The rest of a body is asked for: the `nth` time (from 1) after it broke off in `region`, to
+    /// which this is a return, although the operation may be directed elsewhere (R9).
+    #[must_use]
+    pub const fn resume(region: RegionId, nth: u32, waited: Duration) -> Self {
+        Self {
+            region,
+            kind: SendKind::Resume,
+            attempt: nth.saturating_add(1),
+            waited,
+            after: Some(Verdict::Ambiguous),
+        }
+    }
 }
 
 /// Why a circuit changed its state.

@@ -28,7 +28,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// [`source`](StdError::source), down to the client's own error; below a layer that passes a
 /// request through untouched, the kind is [`ErrorKind::Transport`] as well.
 ///
-/// Nothing in it, nor in what it prints, is a query string, a header or a body.
+/// Nothing in it, nor in what it prints, is a query string, a header or a body. Its debug form has
+/// the words of its sources, without queries and credentials; [`source`](StdError::source) hands
+/// the client's own error out as it is.
 ///
 /// ```
 /// # async fn call<S>(client: S) where

@@ -59,6 +59,7 @@
 //! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
+//! | `metrics` | metrics through the API of OpenTelemetry: see [`telemetry`] |
 //! | `shared-key` | a signer for Azure Storage's Shared Key, as a layer |
 
 pub mod body;
@@ -71,6 +72,7 @@ pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
+pub mod telemetry;
 
 mod account;
 mod background;
@@ -84,6 +86,7 @@ mod last_sync;
 mod monitor;
 mod not_sent;
 mod operator;
+mod redact;
 mod redirect;
 mod runtime;
 mod scope;
@@ -117,6 +120,7 @@ pub use served::Served;
 pub use service_builder::GeoServiceBuilder;
 pub use service_handle::GeoService;
 pub use stack::{GeoLayer, GeoStack};
+pub use telemetry::LogEvents;
 #[cfg(feature = "last-sync")]
 pub use verify::Verified;
 pub use watch::{GateView, GateWatch};
@@ -128,7 +132,7 @@ pub use tower_geo_policy::breaker::{
     BreakerSettings, Circuit, CircuitPhase, OpenJitter, RateRule, SlowRule,
 };
 pub use tower_geo_policy::config_error::ConfigError;
-pub use tower_geo_policy::events::{Event, EventKind, Listener};
+pub use tower_geo_policy::events::{Event, EventKind, Listener, Resend};
 pub use tower_geo_policy::fault::Fault;
 pub use tower_geo_policy::freshness::{Freshness, ReplicationStats, ReplicationStatus};
 pub use tower_geo_policy::gate::{GateMode, GateStatus, ReadOnlyWhy};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "metrics")]
+use std::sync::Weak;
 use std::time::Instant;
 
 use tower_geo_policy::breaker::Circuit;
@@ -158,12 +160,22 @@ impl GeoService {
         self.root.handle()
     }
 
+    /// For whoever must not keep the service alive.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn downgrade(&self) -> Weak<ServiceRoot<Runtime>> {
+        Arc::downgrade(&self.root)
+    }
+
     pub(crate) const fn state_ref(&self) -> &State {
         &self.state
     }
 
     pub(crate) fn set_has_redirect(&self) {
         self.state.extra().set_has_redirect();
+    }
+
+    pub(crate) fn set_has_retry(&self) {
+        self.state.extra().set_has_retry();
     }
 
     pub(crate) fn no_copy_error(&self) -> ConfigError {

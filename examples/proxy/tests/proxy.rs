@@ -53,7 +53,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let layer = SharedKeyLayer::new(ACCOUNT, KEY, self.service).unwrap();
+        // The proxy stands for the account under a host of its own.
+        let layer = SharedKeyLayer::new(ACCOUNT, KEY, self.service)
+            .and_then(|layer| layer.host(self.proxy.ip().to_string()))
+            .unwrap();
         let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
         let mut request = Request::builder()
             .method(method)

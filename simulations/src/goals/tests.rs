@@ -28,7 +28,7 @@ fn a_primary_that_is_down_fails_no_read_and_is_left_alone() {
 /// call.
 #[test]
 fn a_black_hole_is_noticed_within_a_second_of_the_tenth_suspect() {
-    for rate in [0.5, 1.0, 3.0, 10.0, 40.0] {
+    for rate in [0.1, 0.5, 1.0, 3.0, 10.0, 40.0] {
         for seed in 0..2 {
             assert_hold(&[black_hole(seed, rate).unwrap()]);
         }

@@ -110,7 +110,9 @@ async fn nothing_else_is_hedged() {
         (LocationMode::PrimaryOnly, get()),
     ] {
         let script = slow(Reply::ok("").after(secs(2)), Reply::ok(""));
-        let service = hedged().location_mode(mode).build().unwrap();
+        let service = hedged().build().unwrap();
+        // To begin with such a mode is refused; an operator may still come to it.
+        service.operator().set_location_mode(mode).unwrap();
         let stack = service.layer().clone_bodies().layer(script.service());
         let answer = stack.oneshot(request).await.unwrap();
         assert_eq!(script.hosts(), [P]);

@@ -12,6 +12,7 @@
 mod server_gate;
 mod stacks;
 mod support;
+mod watching;
 
 mod alone;
 mod bodies;
@@ -23,9 +24,12 @@ mod faults;
 mod freshness;
 mod gate;
 mod hedging;
+mod metrics;
 mod order;
 mod permits;
 mod recovery;
 mod resume;
+mod secrets;
+mod telemetry;
 mod told;
 mod writes_stay;

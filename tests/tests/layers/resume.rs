@@ -14,7 +14,9 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_geo::body::CloneBodies;
 use tower_geo::fault::{Answer, FaultLayer, Rule};
 use tower_geo::resume::{Resume, ResumeBody, Resuming};
-use tower_geo::{Error, ErrorKind, GeoLayer, GeoService, GeoStack, ResumeLayer, RetryLayer};
+use tower_geo::{
+    Error, ErrorKind, EventKind, GeoLayer, GeoService, GeoStack, ResumeLayer, RetryLayer, SendKind,
+};
 use tower_geo_testkit::strict::{Reply, Script, ScriptService};
 
 use crate::support::{
@@ -472,6 +474,31 @@ async fn a_body_of_another_length_than_told_is_never_taken_for_whole() {
     assert_eq!(
         (text.as_str(), error.unwrap().kind()),
         ("0123", ErrorKind::Transport)
+    );
+}
+
+/// T9: a listener is told of each resume, as it leaves.
+#[tokio::test(start_paused = true)]
+async fn listeners_are_told_of_resumes() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = std::sync::Arc::clone(&told);
+    let service = builder()
+        .listener(std::sync::Arc::new(move |event: &tower_geo::Event| {
+            if let EventKind::Resend(resend) = event.kind {
+                let region = event.region_name(resend.region).to_owned();
+                let told = (region, resend.kind, resend.attempt, resend.waited);
+                noted.lock().unwrap().push(told);
+            }
+        }))
+        .build()
+        .unwrap();
+    let script = Script::new().any_method(P, [whole("\"1\"").cut_body_after(4), part(4, "\"1\"")]);
+    let (_, error) = download(&service, &script, get()).await;
+    assert!(error.is_none());
+    let told = told.lock().unwrap();
+    assert_eq!(
+        *told,
+        [("primary".to_owned(), SendKind::Resume, 2, secs(1))]
     );
 }
 

@@ -16,7 +16,7 @@ impl Operation {
             SendKind::First => 1,
             // Made while the first was under way.
             SendKind::Hedge => 2,
-            SendKind::FallOver | SendKind::Retry => self.sends,
+            SendKind::FallOver | SendKind::Retry | SendKind::Resume => self.sends,
         }
     }
 

@@ -88,7 +88,7 @@ where
         };
         let method = request.method().clone();
         let future = {
-            let _scope = scope::enter(service_id(&setting.state), setting.rank);
+            let _scope = scope::enter_own(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
         let mut drive = Self::new(
@@ -191,8 +191,11 @@ where
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
                     let polled = {
-                        let _scope = scope::enter(service_id(&driver.state), driver.rank);
-                        future.poll(cx)
+                        let _scope = scope::enter_own(service_id(&driver.state), driver.rank);
+                        match &driver.kept {
+                            None => future.poll(cx),
+                            Some(kept) => kept.in_span(|| future.poll(cx)),
+                        }
                     };
                     let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => {
@@ -259,6 +262,7 @@ where
                     }
                     Step::Wait(until) => {
                         driver.forget_readiness();
+                        driver.tell_wait(until);
                         let until = driver.state.instant(until).into();
                         arm(this.timer.as_mut(), until);
                         this.phase.set(Phase::Waiting);

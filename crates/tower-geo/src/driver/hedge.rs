@@ -102,7 +102,7 @@ where
         }
         *this.handoff = handoff;
         this.limit.set(limit.map(tokio::time::sleep_until));
-        let _scope = scope::enter(service_id(this.state), Rank::Retry);
+        let _scope = scope::enter_own(service_id(this.state), Rank::Retry);
         let future = this.service.call(request);
         this.phase.set(Phase::Sending { future });
     }
@@ -119,7 +119,7 @@ where
             }),
             PhaseProj::Sending { future } => {
                 let polled = {
-                    let _scope = scope::enter(service_id(this.state), Rank::Retry);
+                    let _scope = scope::enter_own(service_id(this.state), Rank::Retry);
                     future.poll(cx)
                 };
                 Poll::Ready(Progress::Ended(match polled {

@@ -10,6 +10,7 @@ mod outcome;
 mod response_future;
 mod sending;
 mod start;
+mod tell;
 
 pub(crate) use future::{Drive, Setting};
 pub use response_future::ResponseFuture;

@@ -8,7 +8,6 @@ use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
 use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
-use tower_geo_policy::verdict::Verdict;
 
 use super::sending::Driver;
 use super::signature_limit;
@@ -56,10 +55,14 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         );
         let (now, draw) = (self.now(), self.draw());
         let region = self.operation.region();
+        let met_a_stale_copy = self.operation.met_a_stale_copy();
         let fate = self
             .operation
             .answered(&runtime::context(&self.state), &answer, now, draw);
-        self.tell(region, status.as_str(), verdict);
+        self.tell_end(status.as_str(), verdict);
+        if self.operation.met_a_stale_copy() != met_a_stale_copy {
+            self.tell_stale();
+        }
         self.limit_signature(now);
         match fate {
             Fate::Deliver { told: false } => return Some(response),
@@ -136,23 +139,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     pub(super) fn note_fault(&mut self, fault: Fault) {
         let (now, draw) = (self.now(), self.draw());
-        let region = self.operation.region();
         self.operation
             .faulted(&runtime::context(&self.state), fault, now, draw);
-        self.tell(region, fault.as_str(), fault.verdict());
+        self.tell_end(fault.as_str(), fault.verdict());
         self.limit_signature(now);
-    }
-
-    /// E3: what became of a send that was not simply handed over.
-    pub(super) fn tell(&self, region: RegionId, ending: &str, verdict: Verdict) {
-        tracing::debug!(
-            service = self.state.name(),
-            region = crate::served::region_name(&self.state, region),
-            attempt = self.operation.sends(),
-            ending,
-            ?verdict,
-            "a send has ended"
-        );
     }
 
     pub(super) fn limit_signature(&mut self, now: Tick) {
@@ -198,14 +188,16 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             Finish::Failure(failure) => failure,
             _ => Failure::Transport,
         };
-        Err(Error::of_operation(
+        let error = Error::of_operation(
             &self.state,
             failure,
             self.request_line(),
             self.operation.take_trail(),
             kept.error,
             self.now(),
-        ))
+        );
+        self.tell_failure(&error);
+        Err(error)
     }
 
     /// T8: so that a client above which repeats this operation can be told from others.
@@ -226,6 +218,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let after_ambiguous = self.operation.is_after_ambiguous(response.status());
         let trail: Trail = self.operation.take_trail();
         let age = ServedAge::of(&self.state, region, &response);
+        self.tell_served(region, age.map(|age| age.freshness()));
         let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
         response.extensions_mut().insert(served);
         response

@@ -193,8 +193,13 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_ready = false;
         self.is_armed = false;
         self.is_paid = false;
-        let _scope = scope::enter(service_id(&self.state), self.rank);
-        Some(Ok(self.service.call(request)))
+        self.tell_send();
+        let _scope = scope::enter_own(service_id(&self.state), self.rank);
+        let service = &mut self.service;
+        Some(Ok(match &self.kept {
+            None => service.call(request),
+            Some(kept) => kept.in_span(|| service.call(request)),
+        }))
     }
 
     /// Gets a hedge ready to leave, if the request can be sent twice (H1).
@@ -236,6 +241,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
                     };
                     let limit = self.operation.send_limit(context.settings, None);
                     let limit = limit.map(|limit| self.state.instant(limit).into());
+                    self.tell_resend();
                     sending.send(Handoff::for_plan(&self.state, plan), limit);
                 }
                 Progress::NotSent => {

@@ -12,7 +12,7 @@ use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, State, service_id};
+use crate::runtime::{self, State};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
@@ -28,8 +28,8 @@ pub(crate) enum Start {
 /// Looks at a request for the layer of that rank.
 #[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
-    if let Some(above) = scope::misplaced_above(service_id(state), rank) {
-        return Start::Refuse(scope::misplaced(state, rank, above));
+    if let Some(mistake) = scope::mistake(state, rank, request.uri()) {
+        return Start::Refuse(mistake);
     }
     let regions = state.regions();
     let Some(home) = regions.region_of(request.uri()) else {

@@ -1,11 +1,13 @@
 //! What an error says to people.
 
+use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
 use tower_geo_policy::trail::Ending;
 
 use super::{Detail, Error, ErrorKind, RequestLine};
+use crate::redact::Words;
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -14,7 +16,7 @@ impl fmt::Debug for Error {
             .field("service", &self.service_name())
             .field("trail", &self.inner.trail)
             .field("retry_after", &self.inner.retry_after)
-            .field("source", &self.inner.source)
+            .field("source", &self.source().map(Words))
             .finish_non_exhaustive()
     }
 }

@@ -193,6 +193,7 @@ where
                         if !rest.pay() {
                             rest.failed("the budget of the region is used up", this.broke.take())
                         } else if let Some(request) = rest.request() {
+                            rest.tell();
                             let future = rest.call(request);
                             this.phase.set(Phase::Asking { future });
                             continue;

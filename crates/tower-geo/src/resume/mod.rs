@@ -68,8 +68,8 @@
 //! # What is told
 //!
 //! The trail is in the head, which has been handed over by then. So a resume is told by a `tracing`
-//! event, by [`ResumeBody::resumes`], and to all that is below by the extension [`Resuming`] on its
-//! request.
+//! event, to the listeners of the service as [`EventKind::Resend`](crate::EventKind::Resend), by
+//! [`ResumeBody::resumes`], and to all that is below by the extension [`Resuming`] on its request.
 //!
 //! # Cancellation
 //!

@@ -9,13 +9,14 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use tower_geo_policy::budget;
+use tower_geo_policy::events::Resend;
 use tower_geo_policy::region::RegionId;
 use tower_service::Service;
 
 use super::future::Begun;
 use crate::body::BodyPolicy;
 use crate::driver::copy_request;
-use crate::runtime::State;
+use crate::runtime::{self, State};
 use crate::served::Served;
 
 /// The range header of Azure Storage, which outranks `Range`.
@@ -69,6 +70,8 @@ pub(super) struct Rest<S, P, B> {
     /// All resumes, and those since the last byte.
     resumes: u32,
     fruitless: u32,
+    /// The wait before the resume that comes next.
+    waited: Duration,
     /// The region from whose budget the resume under way was paid.
     paid: Option<RegionId>,
     /// Whether the head of the resume under way was good and its body has not broken off.
@@ -122,6 +125,7 @@ impl<S, P, B> Rest<S, P, B> {
             is_part,
             resumes: 0,
             fruitless: 0,
+            waited: Duration::ZERO,
             paid: None,
             is_good: false,
         }))
@@ -192,6 +196,7 @@ impl<S, P, B> Rest<S, P, B> {
         let wait = runtime
             .retry
             .wait_before_return(self.fruitless, (runtime.random)());
+        self.waited = wait;
         Some(wait)
     }
 
@@ -207,6 +212,13 @@ impl<S, P, B> Rest<S, P, B> {
             self.paid = Some(self.region);
         }
         has_paid
+    }
+
+    /// Tells listeners that the rest is asked for (T9).
+    pub(super) fn tell(&self) {
+        let resend = Resend::resume(self.region, self.resumes, self.waited);
+        self.state
+            .tell_resend(resend, self.state.tick(runtime::now()));
     }
 
     /// The request for the rest; `None` if its body cannot be sent again.
