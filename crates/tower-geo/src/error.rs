@@ -16,6 +16,7 @@ use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
 use crate::faults::{ClassifyFault, StandardFaults, own_fault};
+use crate::redact::redact;
 use crate::runtime::State;
 use crate::served::region_name;
 
@@ -494,7 +495,7 @@ fn not_sent_message(error: &(dyn StdError + 'static)) -> String {
     let Some(own) = own_fault(error) else {
         return "the client could not send it, see the source".to_owned();
     };
-    let cause = own.source().unwrap_or(own).to_string();
+    let cause = redact(&own.source().unwrap_or(own).to_string());
     let advice = if cause.ends_with("scheme is not http") {
         "; an https endpoint needs a client that speaks TLS"
     } else {

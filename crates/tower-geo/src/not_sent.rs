@@ -16,7 +16,7 @@ use crate::error::BoxError;
 ///
 /// Not for what may go better the next time, such as a token that could not be fetched.
 ///
-/// The message of the cause is shown in the error of the stack; no secret belongs there.
+/// The message of the cause is shown in the error of the stack, without query strings.
 ///
 /// ```
 /// use std::error::Error;

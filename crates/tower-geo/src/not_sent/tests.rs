@@ -83,6 +83,18 @@ async fn what_cannot_be_sent_is_no_failure_of_the_region() {
     }
 }
 
+/// E3: what the cause says of a URL is shown without its signature.
+#[tokio::test(start_paused = true)]
+async fn no_signature_is_told_of_what_cannot_be_sent() {
+    let wire = Wire::new(|_| {
+        Act::Fail(NotSent::new(format!("cannot sign {BLOB}?sv=1&sig=SECRET")).into())
+    });
+    let client = blob().layer().layer(wire);
+    let error = client.oneshot(request(Method::PUT)).await.unwrap_err();
+    assert!(error.to_string().contains("cannot sign"), "{error}");
+    assert!(!format!("{error} {error:?}").contains("SECRET"), "{error}");
+}
+
 /// The same where there is no breaker below the retry.
 #[tokio::test(start_paused = true)]
 async fn a_lone_retry_does_not_repeat_what_cannot_be_sent() {
