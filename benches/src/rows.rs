@@ -57,7 +57,10 @@ pub(crate) const ROWS: &[Row] = &[
         name: "layer/redirect",
         about: "GeoRedirectLayer over bare/trivial",
         start: || {
-            let layer = GeoRedirectLayer::new(service()).below_retry();
+            let service = service();
+            // What only follows wants a retry of its service to exist.
+            let _retry = RetryLayer::new(service.clone());
+            let layer = GeoRedirectLayer::new(service).below_retry();
             calls(layer.layer(Client), trivial)
         },
     },

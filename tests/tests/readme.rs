@@ -1,8 +1,4 @@
 //! The code of README.md compiles, and is the code below, line by line.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, which are to fail loudly"
-)]
 
 use bytes::Bytes;
 use http::Request;
@@ -30,18 +26,12 @@ where
         .layer(account.blob().layer().clone_bodies())
         .service(http_client); // hyper-util's client, or any tower service of HTTP requests
 
-    let photo =
-        Request::get("https://contoso.blob.core.windows.net/photos/1").body(Full::default())?;
+    let photo = Request::get("https://contoso.blob.core.windows.net/photos/1").body(Full::default())?;
     let photo = blob.clone().oneshot(photo).await?; // from the secondary while the primary is down
 
-    match blob
-        .oneshot(Request::put("https://contoso.blob.core.windows.net/photos/2").body(body)?)
-        .await
-    {
+    match blob.oneshot(Request::put("https://contoso.blob.core.windows.net/photos/2").body(body)?).await {
         Err(error) if error.is_read_only() => { /* keep it; try again in error.retry_after() */ }
-        answer => {
-            answer?;
-        }
+        answer => { answer?; }
     }
     drop(photo);
     Ok(())

@@ -317,6 +317,7 @@ impl SendKind {
             Self::FallOver => "fall-over",
             Self::Retry => "retry",
             Self::Hedge => "hedge",
+            Self::Resume => "resume",
         }
     }
 }

@@ -352,6 +352,8 @@ async fn operation(
 /// Reads an answer to the end of its body, or until the caller leaves.
 async fn read(stage: &Stage, head: Head, sends: &Sends, leaves: Instant) -> Outcome {
     let status = head.response.status().as_u16();
+    // Of the head: a resume may go on with the body from elsewhere.
+    let region = head.region.or_else(|| sends.lock().last_region());
     let mut body = head.response.into_body();
     let mut text = Vec::new();
     let mut body_error = None;
@@ -381,7 +383,7 @@ async fn read(stage: &Stage, head: Head, sends: &Sends, leaves: Instant) -> Outc
     }
     Outcome::Answer {
         status,
-        region: head.region.or_else(|| sends.lock().last_region()),
+        region,
         body: String::from_utf8_lossy(&text).into_owned(),
         body_error,
         after_ambiguous: head.after_ambiguous,

@@ -15,11 +15,13 @@ use tower_geo::circuit_breaker::CircuitBreaker;
 use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
+use tower_geo::resume::{Resume, Resuming};
 use tower_geo::{
     BackgroundSend, BackgroundTask, BackoffMode, BreakerSettings, CircuitBreakerLayer,
     ClassifyFault, ConfigError, Ending, EventKind, GateMode, GeoRedirectLayer, GeoService,
     GeoStack, GroupHandle, LastSyncSettings, LocationMode, MonitorSettings, OpenJitter, RateRule,
-    ReadOnlyGateLayer, RegionRef, Replay, RetrySettings, Served, SlowRule, StorageService, Trail,
+    ReadOnlyGateLayer, RegionRef, Replay, ResumeLayer, RetrySettings, Served, SlowRule,
+    StorageService, Trail,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -77,6 +79,8 @@ pub(crate) struct Services {
 enum Stack {
     /// All four.
     Full(GeoStack<Transport, DrillBodies>),
+    /// All four, and the rest of a body that breaks off is fetched (R9).
+    Resumed(Resume<GeoStack<Transport, DrillBodies>, WholeBodies>),
     /// Without retrying: the redirect falls over by itself, and waits for nothing.
     Once(ReadOnlyGate<GeoRedirect<CircuitBreaker<Transport>, DrillBodies>>),
 }
@@ -104,18 +108,27 @@ impl Services {
                     let geo = geo.clone();
                     Arc::new(move |uri| geo.regions().region_of(uri).map(|region| region.index()))
                 },
-                background,
+                told_on,
                 home(drill, &geo),
             );
             let tasks = spawn_background(service, &geo, &transport)?;
             built._background.extend(tasks);
             let bodies = DrillBodies::new(service.retry.as_ref());
-            built.stacks.push(if service.retry.is_some() {
-                Stack::Full(geo.layer().body_policy(bodies).layer(transport))
-            } else {
-                let inner = CircuitBreakerLayer::new(geo.clone()).layer(transport);
-                let redirect = GeoRedirectLayer::new(geo.clone()).body_policy(bodies);
-                Stack::Once(ReadOnlyGateLayer::new(geo.clone()).layer(redirect.layer(inner)))
+            built.stacks.push(match &service.retry {
+                None => {
+                    let inner = CircuitBreakerLayer::new(geo.clone()).layer(transport);
+                    let redirect = GeoRedirectLayer::new(geo.clone()).body_policy(bodies);
+                    Stack::Once(ReadOnlyGateLayer::new(geo.clone()).layer(redirect.layer(inner)))
+                }
+                Some(retry) => {
+                    let full = geo.layer().body_policy(bodies).layer(transport);
+                    if retry.resume {
+                        let resume = ResumeLayer::new(geo.clone()).body_policy(WholeBodies);
+                        Stack::Resumed(resume.layer(full))
+                    } else {
+                        Stack::Full(full)
+                    }
+                }
             });
             built.services.push(geo);
         }
@@ -139,6 +152,7 @@ impl Services {
         let geo = self.services[service].clone();
         match self.stacks[service].clone() {
             Stack::Full(stack) => Box::pin(call(stack, request, geo)),
+            Stack::Resumed(stack) => Box::pin(call(stack, request, geo)),
             Stack::Once(stack) => Box::pin(call(stack, request, geo)),
         }
     }
@@ -164,16 +178,19 @@ impl Services {
     }
 }
 
-/// What a send of the layers' own is for.
-fn background(extensions: &http::Extensions) -> Told {
-    match BackgroundSend::of(extensions) {
-        None => Told::default(),
-        Some(send) => Told {
+/// What the layers say on a request of their own: what it is for, or that it fetches a rest.
+fn told_on(extensions: &http::Extensions) -> Told {
+    let told = Told::default();
+    if let Some(send) = BackgroundSend::of(extensions) {
+        return Told {
             kind: Some(SendKind::First),
-            probe: false,
-            outrun: false,
             purpose: Some(send.purpose()),
-        },
+            ..told
+        };
+    }
+    Told {
+        kind: Resuming::of(extensions).map(|_| SendKind::Resume),
+        ..told
     }
 }
 
@@ -607,6 +624,26 @@ impl DrillBodies {
     fn new(retry: Option<&Retry>) -> Self {
         let cap = retry.and_then(|retry| retry.buffer).unwrap_or(0);
         Self(Buffering::up_to(usize::try_from(cap).unwrap_or(usize::MAX)))
+    }
+}
+
+/// Whole bodies are cloned, streams are sent once.
+#[derive(Clone, Copy, Debug)]
+struct WholeBodies;
+
+impl BodyPolicy<RequestBody> for WholeBodies {
+    type Body = RequestBody;
+
+    fn prepare(&self, body: RequestBody) -> RequestBody {
+        body
+    }
+
+    fn keep(&self, body: &RequestBody) -> Option<RequestBody> {
+        body.try_clone()
+    }
+
+    fn is_whole(&self, _kept: &RequestBody) -> bool {
+        true
     }
 }
 

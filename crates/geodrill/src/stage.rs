@@ -175,11 +175,12 @@ impl Ongoing {
 
     /// What the last send that had an answer says about the end of its body.
     pub(crate) fn how_the_body_ended(&self) -> &'static str {
-        let cut = |send: &SendRecord| send.reply == Some(Reply::Cut);
-        if self.list.last().is_some_and(cut) {
-            "cut"
-        } else {
-            "stall"
+        // A resume that has failed comes behind the send whose body broke off.
+        let mut replies = self.list.iter().rev().map(|send| send.reply);
+        let broke = |reply: &Option<Reply>| matches!(reply, Some(Reply::Cut | Reply::Stall));
+        match replies.find(broke).flatten() {
+            Some(Reply::Cut) => "cut",
+            _ => "stall",
         }
     }
 }
@@ -210,6 +211,7 @@ pub(crate) enum SendKind {
     FallOver,
     Retry,
     Hedge,
+    Resume,
 }
 
 /// What came back.

@@ -5,18 +5,30 @@
 //! given, after the state has changed and without any lock held, so a listener may ask the state
 //! whatever it likes, and even change it: what follows from that is told next. When two threads
 //! cause events at once, one of them delivers both. Without a listener nothing is built or stored.
+//!
+//! A listener that panics harms nobody but itself: the panic ends there, the other listeners are
+//! told, and the call that caused the event goes on. It is called again for the next event.
+//! [`ServiceState::listener_panics`](crate::service_state::ServiceState::listener_panics) counts
+//! how often that happened.
+//!
+//! Beside the transitions a listener sees every further send of an operation (T9). That is told at
+//! once, on the thread that makes the send, and not in order with the transitions.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::breaker::{Circuit, CircuitPhase};
 use crate::gate::{GateStatus, ReadOnlyWhy};
 use crate::region::RegionId;
 use crate::tick::Tick;
+use crate::trail::SendKind;
+use crate::verdict::Verdict;
 
 /// Somebody who wants to know.
 ///
-/// Called on the thread that caused the event, so it should be quick.
+/// Called on the thread that caused the event, so it should be quick. A panic of it is caught and
+/// [counted](crate::service_state::ServiceState::listener_panics).
 pub trait Listener: Send + Sync + 'static {
     /// Something happened.
     fn on_event(&self, event: &Event);
@@ -37,11 +49,31 @@ where
 pub struct Event {
     /// The name of the service.
     pub service: Arc<str>,
-    /// When, in the service's own time; see
-    /// [`ServiceState::instant`](crate::service_state::ServiceState::instant).
+    /// When, in the service's own time: enough to order events and to take differences. See
+    /// [`instant`](Self::instant).
     pub at: Tick,
     /// What.
     pub kind: EventKind,
+    /// When the service's time began.
+    pub(crate) base: Instant,
+    /// The names of the service's regions, in order.
+    pub(crate) region_names: Arc<[Box<str>]>,
+}
+
+impl Event {
+    /// When, on the clock that the service counts by.
+    #[must_use]
+    pub fn instant(&self) -> Instant {
+        self.at.after(self.base)
+    }
+
+    /// The name of a region of this service; `unknown` for a region that it does not have.
+    #[must_use]
+    pub fn region_name(&self, region: RegionId) -> &str {
+        self.region_names
+            .get(region.index())
+            .map_or("unknown", |name| name)
+    }
 }
 
 /// What happened.
@@ -78,6 +110,40 @@ pub enum EventKind {
         /// Set aside, or in use.
         to: Usage,
     },
+    /// A further send of an operation leaves: a fall-over, a retry or a hedge (T9). Also the first
+    /// send of an operation that fetches the rest of a body (R9).
+    Resend(Resend),
+}
+
+/// One send of an operation beyond its first (T9), told as it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resend {
+    /// Where it goes.
+    pub region: RegionId,
+    /// Why it is made.
+    pub kind: SendKind,
+    /// Which send of its operation it is; the first further one is 2.
+    pub attempt: u32,
+    /// How long the operation had waited for it.
+    pub waited: Duration,
+    /// What the send before it came to; `None` for a hedge, whose first send is under way.
+    pub after: Option<Verdict>,
+}
+
+impl Resend {
+    /// The rest of a body is asked for: the `nth` time (from 1) after it broke off in `region`, to
+    /// which this is a return, although the operation may be directed elsewhere (R9).
+    #[must_use]
+    pub const fn resume(region: RegionId, nth: u32, waited: Duration) -> Self {
+        Self {
+            region,
+            kind: SendKind::Resume,
+            attempt: nth.saturating_add(1),
+            waited,
+            after: Some(Verdict::Ambiguous),
+        }
+    }
 }
 
 /// Why a circuit changed its state.

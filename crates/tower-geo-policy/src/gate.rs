@@ -122,7 +122,8 @@ impl fmt::Display for ReadOnlyWhy {
 pub struct GateState {
     /// Whether writes are taken.
     pub status: GateStatus,
-    /// Since when.
+    /// Since when, in the service's own time; see
+    /// [`ServiceState::instant`](crate::service_state::ServiceState::instant).
     pub since: Tick,
     /// Why they are not; none while they are.
     pub why: Option<ReadOnlyWhy>,

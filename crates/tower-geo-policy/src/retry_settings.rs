@@ -128,7 +128,9 @@ impl RetrySettings {
         self
     }
 
-    /// The tokens of each region's bucket, or `None` for no budget (T4).
+    /// The tokens of each region's bucket, or `None` for no budget (T4). At least 1, the price of
+    /// another region; a hedge, or a return after throttling, costs 5, and any other return 14. A
+    /// bucket that holds less never pays for it.
     pub fn budget(mut self, capacity: impl Into<Option<u32>>) -> Self {
         self.budget = capacity.into();
         self
@@ -148,6 +150,7 @@ impl RetrySettings {
 
     /// After how long without an answer a read asks the next region as well, or `None` (H1). A
     /// little more than what 95 of 100 reads take is a good value: each hedge costs 5 tokens.
+    /// Shorter than `attempt_timeout` and `deadline`, and for location modes with two regions.
     pub fn hedge(mut self, after: impl Into<Option<Duration>>) -> Self {
         self.hedge = after.into();
         self
@@ -193,6 +196,22 @@ impl RetrySettings {
     #[must_use]
     pub const fn get_body_idle(&self) -> Option<Duration> {
         self.body_idle
+    }
+
+    /// The wait before the `nth` return to a region (1 = the first), counted from its last answer or
+    /// fault (T1). `draw` is a number from `0.0..1.0`, for the jitter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tower_geo_policy::backoff::Jitter;
+    /// use tower_geo_policy::retry_settings::RetrySettings;
+    ///
+    /// let settings = RetrySettings::new().jitter(Jitter::None);
+    /// assert_eq!(settings.wait_before_return(2, 0.5), Duration::from_millis(1_600));
+    /// ```
+    #[must_use]
+    pub fn wait_before_return(&self, nth: u32, draw: f64) -> Duration {
+        self.backoff.wait(nth, None, draw)
     }
 
     /// Refuses settings that make no sense.
@@ -245,6 +264,22 @@ impl RetrySettings {
                     .to_owned(),
             );
         }
+        let limits = [
+            ("attempt_timeout", self.attempt_timeout),
+            ("deadline", self.deadline),
+        ];
+        for (name, limit) in limits {
+            if let (Some(after), Some(limit)) = (self.hedge, limit) {
+                if after >= limit {
+                    return refuse(
+                        "hedge",
+                        format!(
+                            "must be shorter than `{name}` ({after:?} is not less than {limit:?})"
+                        ),
+                    );
+                }
+            }
+        }
         if self.body_idle.is_some_and(|idle| idle.is_zero()) {
             return refuse("body_idle", "must be longer than zero, or none".to_owned());
         }
@@ -269,11 +304,22 @@ mod tests {
             ("budget", good().budget(0)),
             ("body_idle", good().body_idle(Duration::ZERO)),
             ("hedge", good().hedge(Duration::ZERO)),
+            ("hedge", good().hedge(Duration::from_secs(10))),
+            (
+                "hedge",
+                good().attempt_timeout(None).hedge(Duration::from_secs(60)),
+            ),
         ];
         for (setting, settings) in bad {
             assert_eq!(settings.validate().unwrap_err().setting(), setting);
         }
         assert!(good().validate().is_ok());
+        assert!(
+            good()
+                .hedge(Duration::from_millis(9_999))
+                .validate()
+                .is_ok()
+        );
         assert!(
             good()
                 .attempt_timeout(None)

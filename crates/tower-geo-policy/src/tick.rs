@@ -1,6 +1,6 @@
 //! Time inside the shared state: nanoseconds since a service began, in one word.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds since the base instant of a service.
 ///
@@ -40,6 +40,15 @@ impl Tick {
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The instant of this tick of a service whose time began at `base`; one that is too far away
+    /// to be an instant is a century away.
+    pub(crate) fn after(self, base: Instant) -> Instant {
+        const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+        base.checked_add(Duration::from_nanos(self.0))
+            .or_else(|| base.checked_add(CENTURY))
+            .unwrap_or(base)
     }
 }
 

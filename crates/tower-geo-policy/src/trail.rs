@@ -20,6 +20,8 @@ pub enum SendKind {
     Retry,
     /// Beside the first, which had not answered yet (H1).
     Hedge,
+    /// For the rest of a body that broke off (R9): an operation of its own, so it is in no trail.
+    Resume,
 }
 
 impl SendKind {
@@ -31,6 +33,7 @@ impl SendKind {
             Self::FallOver => "fall-over",
             Self::Retry => "retry",
             Self::Hedge => "hedge",
+            Self::Resume => "resume",
         }
     }
 }

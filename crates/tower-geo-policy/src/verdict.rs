@@ -50,6 +50,21 @@ pub enum Evidence {
 }
 
 impl Verdict {
+    /// The word for it in events and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused { .. } => "refused",
+            Self::Throttled => "throttled",
+            Self::Transient => "transient",
+            Self::TransientElsewhere => "transient-elsewhere",
+            Self::Unreachable => "unreachable",
+            Self::Ambiguous => "ambiguous",
+            Self::Dropped => "dropped",
+        }
+    }
+
     /// What the circuits learn from this verdict.
     #[must_use]
     pub const fn evidence(self) -> Evidence {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_geo_policy::azure_storage::{ConnectionString, StorageService};
+use tower_geo_policy::azure_storage::{AccountEndpoint, ConnectionString, StorageService};
 use tower_geo_policy::breaker::BreakerSettings;
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::gate::{AccountSwitch, GateMode};
@@ -56,6 +56,20 @@ impl Account {
     }
 
     /// An account whose endpoints are given one by one, with [`AccountBuilder::endpoint`].
+    ///
+    /// One is enough where the others follow from it:
+    ///
+    /// ```
+    /// use tower_geo::{Account, StorageService};
+    ///
+    /// let account = Account::endpoints()
+    ///     .endpoint(StorageService::Blob, "https://contoso.blob.core.windows.net")
+    ///     .build()?;
+    /// let queue = account.queue();
+    /// let queue = queue.regions().iter().next().map(|(_, region)| region.endpoint().to_string());
+    /// assert_eq!(queue.as_deref(), Some("https://contoso.queue.core.windows.net"));
+    /// # Ok::<(), tower_geo::ConfigError>(())
+    /// ```
     pub fn endpoints() -> AccountBuilder {
         AccountBuilder::new(Source::Endpoints)
     }
@@ -139,7 +153,8 @@ impl AccountBuilder {
         }
     }
 
-    /// The end of the host names: `core.windows.net` unless said otherwise. For accounts by name.
+    /// The end of the host names: `core.windows.net` unless said otherwise. For accounts by name
+    /// only.
     pub fn endpoint_suffix(mut self, suffix: impl Into<String>) -> Self {
         self.suffix = Some(suffix.into());
         self
@@ -164,7 +179,8 @@ impl AccountBuilder {
         self
     }
 
-    /// Where reads go. Default: the primary only.
+    /// Where reads go. Default: the primary only. Files have no secondary that can be read: the
+    /// account's file service stays with the primary, and does not hedge, whatever is said here.
     pub fn location_mode(mut self, mode: LocationMode) -> Self {
         self.each = self.each.location_mode(mode);
         self
@@ -208,7 +224,8 @@ impl AccountBuilder {
         self
     }
 
-    /// Changes what the services have in common in any other way.
+    /// Changes what the services have in common in any other way. Names, endpoints and secondaries
+    /// are each service's own: to set them here is an error of [`build`](Self::build).
     pub fn each(mut self, change: impl FnOnce(GeoServiceBuilder) -> GeoServiceBuilder) -> Self {
         self.each = change(self.each);
         self
@@ -216,10 +233,23 @@ impl AccountBuilder {
 
     /// Builds the account.
     ///
+    /// A service of which no endpoint is known gets the one that follows from another's:
+    /// `https://contoso.queue.core.windows.net` from `https://contoso.blob.core.windows.net`. From a
+    /// custom domain, an IP address or a host with a port nothing follows, so without the endpoints
+    /// of blob, queue and table there is no account: build single services with
+    /// [`GeoService::azure_storage`].
+    ///
     /// # Errors
     ///
     /// Names what is missing, malformed or senseless, and what to do about it.
     pub fn build(self) -> Result<Account, ConfigError> {
+        self.each.check_for_account()?;
+        if self.shared && self.each.has_group() {
+            return Err(ConfigError::new(
+                "share_state",
+                "makes a group of its own; use it, or `group`, but not both",
+            ));
+        }
         let endpoints = self.resolve()?;
         let switch = AccountSwitch::new();
         let base = runtime::now();
@@ -233,6 +263,7 @@ impl AccountBuilder {
             };
             let group = match (&all, service) {
                 (Some(all), _) => Some(all),
+                (None, _) if self.each.has_group() => None,
                 (None, StorageService::Blob | StorageService::Dfs) => Some(&same_data),
                 (None, _) => None,
             };
@@ -243,7 +274,7 @@ impl AccountBuilder {
                 .azure_endpoint(service, primary)
                 .account_switch(Arc::clone(&switch));
             if !service.has_readable_secondary() {
-                builder = builder.location_mode(LocationMode::PrimaryOnly);
+                builder = builder.primary_alone();
             }
             if matches!(
                 service,
@@ -259,17 +290,6 @@ impl AccountBuilder {
             }
             builder.build().map(Some)
         };
-        let needed = |service: StorageService| {
-            build(service)?.ok_or_else(|| {
-                ConfigError::new(
-                    "endpoints",
-                    format!(
-                        "the account has no {service} endpoint; give it with `endpoint`, or build \
-                         single services with `GeoService::azure_storage`"
-                    ),
-                )
-            })
-        };
         let mut others = Vec::new();
         for service in [
             StorageService::Dfs,
@@ -280,16 +300,29 @@ impl AccountBuilder {
                 others.push((service, built));
             }
         }
+        let (Some(blob), Some(queue), Some(table)) = (
+            build(StorageService::Blob)?,
+            build(StorageService::Queue)?,
+            build(StorageService::Table)?,
+        ) else {
+            return Err(endpoints.are_missing());
+        };
         Ok(Account {
-            blob: needed(StorageService::Blob)?,
-            queue: needed(StorageService::Queue)?,
-            table: needed(StorageService::Table)?,
+            blob,
+            queue,
+            table,
             others,
             switch: Arc::clone(&switch),
         })
     }
 
     fn resolve(&self) -> Result<Endpoints, ConfigError> {
+        if self.suffix.is_some() && !matches!(self.source, Source::Name(_)) {
+            return Err(ConfigError::new(
+                "endpoint_suffix",
+                "is for accounts by name; here the endpoints say it",
+            ));
+        }
         let mut found = Endpoints::default();
         match &self.source {
             Source::Endpoints => {}
@@ -319,6 +352,7 @@ impl AccountBuilder {
         for (service, primary, secondary) in &self.given {
             found.set(*service, primary.clone(), secondary.clone());
         }
+        found.complete();
         Ok(found)
     }
 }
@@ -335,7 +369,49 @@ impl Endpoints {
             .map(|(_, primary, secondary)| (primary.as_str(), secondary.as_deref()))
     }
 
+    /// Adds what follows from the endpoints that are there.
+    fn complete(&mut self) {
+        let given: Vec<AccountEndpoint> = StorageService::ALL
+            .into_iter()
+            .filter_map(|service| AccountEndpoint::parse(self.get(service)?.0).ok())
+            .collect();
+        for service in StorageService::ALL {
+            if self.get(service).is_some() {
+                continue;
+            }
+            let sibling = given.iter().find_map(|endpoint| endpoint.sibling(service));
+            if let Some(sibling) = sibling {
+                self.set(service, sibling.to_string(), None);
+            }
+        }
+    }
+
+    /// The error of an account that lacks one of the three that every account has.
+    fn are_missing(&self) -> ConfigError {
+        let needed = [
+            StorageService::Blob,
+            StorageService::Queue,
+            StorageService::Table,
+        ];
+        let missing: Vec<&str> = needed
+            .into_iter()
+            .filter(|service| self.get(*service).is_none())
+            .map(StorageService::as_str)
+            .collect();
+        ConfigError::new(
+            "endpoints",
+            format!(
+                "of {} are not known and do not follow from those that are; give them with \
+                 `endpoint`, or build single services with `GeoService::azure_storage`",
+                missing.join(" and ")
+            ),
+        )
+    }
+
     fn set(&mut self, service: StorageService, primary: String, secondary: Option<String>) {
         self.0.push((service, primary, secondary));
     }
 }
+
+#[cfg(test)]
+mod tests;

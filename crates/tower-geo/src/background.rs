@@ -184,6 +184,10 @@ pub(crate) fn request<B: Default>(
 /// What came back: the head, and as much of the body as was wanted.
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
+    #[cfg_attr(
+        not(feature = "last-sync"),
+        expect(dead_code, reason = "a monitor reads it only to see how it ends")
+    )]
     pub(crate) body: Vec<u8>,
     /// The body broke off.
     pub(crate) broken: bool,

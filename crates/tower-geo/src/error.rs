@@ -13,7 +13,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
-use crate::faults::ClassifyFault;
+use crate::faults::{ClassifyFault, StandardFaults, own_fault};
 use crate::runtime::State;
 use crate::served::region_name;
 
@@ -26,7 +26,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// [`source`](StdError::source), down to the client's own error; below a layer that passes a
 /// request through untouched, the kind is [`ErrorKind::Transport`] as well.
 ///
-/// Nothing in it, nor in what it prints, is a query string, a header or a body.
+/// Nothing in it, nor in what it prints, is a query string, a header or a body. Its debug form has
+/// the words of its sources, without queries and credentials; [`source`](StdError::source) hands
+/// the client's own error out as it is.
 ///
 /// ```
 /// # async fn call<S>(client: S) where
@@ -52,6 +54,8 @@ struct Inner {
     trail: Trail,
     detail: Option<Detail>,
     timed_out: bool,
+    /// Whether it happened after the head of an answer.
+    of_body: bool,
     never_sent: bool,
     retry_after: Option<Duration>,
     source: Option<BoxError>,
@@ -98,6 +102,9 @@ pub enum ErrorKind {
     /// The secondary is further behind than this read allows, or may lack what was written, and
     /// the primary gave no answer; its failure is the source. Come back later, or allow more.
     Stale,
+    /// A body broke off, and the version that it was of is no longer there, so its rest cannot be
+    /// fetched (R9). Read the object again from its beginning.
+    VersionChanged,
     /// The request or the stack asks for what is not configured. A fault of the program.
     Config,
 }
@@ -114,6 +121,7 @@ impl ErrorKind {
             Self::UnknownOutcome => "unknown-outcome",
             Self::NotReplayable => "not-replayable",
             Self::Stale => "stale",
+            Self::VersionChanged => "version-changed",
             Self::Config => "config",
         }
     }
@@ -129,6 +137,7 @@ impl Error {
                 trail: Trail::default(),
                 detail: None,
                 timed_out: false,
+                of_body: false,
                 never_sent: false,
                 retry_after: None,
                 source: None,
@@ -189,14 +198,40 @@ impl Error {
 
     /// What a service below reported, as it is. Our own error stays what it is.
     pub(crate) fn from_inner(error: BoxError) -> Self {
-        match error.downcast::<Self>() {
-            Ok(ours) => *ours,
-            Err(theirs) => {
-                let mut error = Self::of_kind(ErrorKind::Transport);
-                error.inner.source = Some(theirs);
-                error
-            }
+        Self::judged(error, &StandardFaults::default())
+    }
+
+    /// The same for whoever knows the service whose client reported it.
+    pub(crate) fn of_client(state: &State, error: BoxError) -> Self {
+        let mut error = Self::judged(error, &*state.extra().faults);
+        if error.inner.state.is_none() {
+            error.inner.state = Some(state.clone());
         }
+        error
+    }
+
+    fn judged(error: BoxError, classify: &dyn ClassifyFault) -> Self {
+        let theirs = match error.downcast::<Self>() {
+            Ok(ours) => return *ours,
+            Err(theirs) => theirs,
+        };
+        let mut error;
+        if classify.was_not_sent(&*theirs) {
+            error = Self::of_kind(ErrorKind::Config);
+            error.inner.never_sent = true;
+            error.inner.detail = Some(Detail::Text(not_sent_message(&*theirs)));
+        } else {
+            error = Self::of_kind(ErrorKind::Transport);
+            error.inner.never_sent = classify.classify(&*theirs).verdict() == Verdict::Unreachable;
+        }
+        error.inner.source = Some(theirs);
+        error
+    }
+
+    /// Which operation it is that ends with this.
+    pub(crate) fn in_operation(mut self, request: RequestLine) -> Self {
+        self.inner.request.get_or_insert(request);
+        self
     }
 
     /// A send that was given up because it had not answered in time.
@@ -205,6 +240,51 @@ impl Error {
         error.inner.state = Some(state.clone());
         error.inner.timed_out = true;
         error.inner.detail = Some(Detail::Text(message.to_owned()));
+        error
+    }
+
+    /// The body of an answer that broke off. The service is known while its send is watched.
+    pub(crate) fn body_cut(state: Option<&State>, error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(ours) => *ours,
+            Err(theirs) => {
+                let mut error = Self::of_kind(ErrorKind::Transport);
+                error.inner.state = state.cloned();
+                error.inner.of_body = true;
+                error.inner.source = Some(theirs);
+                error
+            }
+        }
+    }
+
+    /// The body of an answer that gave nothing for too long.
+    pub(crate) fn body_stalled(state: &State) -> Self {
+        let mut error = Self::timed_out(state, "it gave nothing for too long");
+        error.inner.of_body = true;
+        error
+    }
+
+    /// A body that is not what its head has promised.
+    pub(crate) fn body(message: &'static str) -> Self {
+        let mut error = Self::of_kind(ErrorKind::Transport);
+        error.inner.of_body = true;
+        error.inner.detail = Some(Detail::Text(message.to_owned()));
+        error
+    }
+
+    /// A body that broke off and whose rest could not be had; `source` is what ended the attempts.
+    pub(crate) fn not_resumed(
+        state: &State,
+        kind: ErrorKind,
+        message: String,
+        source: Option<Self>,
+    ) -> Self {
+        let mut error = Self::of_kind(kind);
+        error.inner.state = Some(state.clone());
+        error.inner.of_body = true;
+        error.inner.timed_out = source.as_ref().is_some_and(Self::is_timeout);
+        error.inner.detail = Some(Detail::Text(message));
+        error.inner.source = source.map(|source| Box::new(source) as BoxError);
         error
     }
 
@@ -283,14 +363,21 @@ impl Error {
     }
 
     /// What a service below reported, as a fault of the transport; `None` when a layer of ours
-    /// refused the request, so that nothing has left.
+    /// refused the request, or the client could not try, so that nothing has left.
     pub(crate) fn fault(&self, classify: &dyn ClassifyFault) -> Option<Fault> {
         match (self.inner.kind, &self.inner.source) {
             _ if self.inner.timed_out => Some(Fault::TimedOut),
-            (ErrorKind::Transport, Some(source)) => Some(classify.classify(&**source)),
-            (ErrorKind::Transport | ErrorKind::UnknownOutcome | ErrorKind::Deadline, _) => {
-                Some(Fault::Reset)
+            (ErrorKind::Transport, Some(source)) if !classify.was_not_sent(&**source) => {
+                Some(classify.classify(&**source))
             }
+            (ErrorKind::Transport, Some(_)) => None,
+            (
+                ErrorKind::Transport
+                | ErrorKind::UnknownOutcome
+                | ErrorKind::Deadline
+                | ErrorKind::VersionChanged,
+                _,
+            ) => Some(Fault::Reset),
             (ErrorKind::ReadOnly | ErrorKind::BreakerOpen | ErrorKind::Config, _) => None,
             (ErrorKind::NotReplayable | ErrorKind::Stale, _) => Some(Fault::Reset),
         }
@@ -320,8 +407,11 @@ impl Error {
         self.inner.kind == ErrorKind::Stale
     }
 
-    /// Whether surely nothing of this operation was processed: refused by us, or no connection
-    /// was made.
+    /// Whether surely nothing of this operation was processed: refused by us, impossible to send,
+    /// or no connection was made.
+    ///
+    /// Below a layer that passes a request through untouched, this is known of the errors that
+    /// [`StandardFaults`] knows.
     #[must_use]
     pub fn was_never_sent(&self) -> bool {
         self.inner.never_sent
@@ -333,7 +423,28 @@ impl Error {
         self.inner.timed_out || self.inner.kind == ErrorKind::Deadline
     }
 
+    /// Why the service takes no writes, if that is why this one was refused (G2).
+    #[must_use]
+    pub fn read_only_why(&self) -> Option<ReadOnlyWhy> {
+        match self.inner.detail {
+            Some(Detail::ReadOnly { why, .. }) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// For how long the service had been read-only when it refused this write (G2).
+    #[must_use]
+    pub fn since(&self) -> Option<Duration> {
+        match self.inner.detail {
+            Some(Detail::ReadOnly { since, .. }) => Some(since),
+            _ => None,
+        }
+    }
+
     /// How long to wait before another try can succeed, where that is known.
+    ///
+    /// It is not known while an operator keeps the service shut, nor while as many trials are
+    /// under way as are let in at once: they decide, each within the breaker's `probe_deadline`.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
@@ -376,6 +487,20 @@ impl fmt::Display for WriterAnswered {
 
 impl StdError for WriterAnswered {}
 
+/// What a program did that could not be sent.
+fn not_sent_message(error: &(dyn StdError + 'static)) -> String {
+    let Some(own) = own_fault(error) else {
+        return "the client could not send it, see the source".to_owned();
+    };
+    let cause = own.source().unwrap_or(own).to_string();
+    let advice = if cause.ends_with("scheme is not http") {
+        "; an https endpoint needs a client that speaks TLS"
+    } else {
+        ""
+    };
+    format!("the client could not send it: {cause}{advice}")
+}
+
 fn misfit_message(state: &State, misfit: Misfit) -> String {
     match misfit {
         Misfit::NoCopy => match &state.extra().no_copy {
@@ -402,72 +527,6 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.inner.kind)
-            .field("service", &self.service_name())
-            .field("trail", &self.inner.trail)
-            .field("retry_after", &self.inner.retry_after)
-            .field("source", &self.inner.source)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &*self.inner;
-        f.write_str(match inner.kind {
-            ErrorKind::ReadOnly => "write refused, nothing was sent: the service is read-only",
-            ErrorKind::BreakerOpen => "nothing was sent: no region admits the request",
-            ErrorKind::Deadline => "no answer before the deadline",
-            ErrorKind::Transport if inner.timed_out => "no answer in time",
-            ErrorKind::Transport => "no answer",
-            ErrorKind::UnknownOutcome => {
-                "a write was sent and its outcome is unknown; look before writing again"
-            }
-            ErrorKind::NotReplayable => {
-                "the request has to be sent again, but its body can be sent only once; use a body \
-                 that can be cloned, or buffering"
-            }
-            ErrorKind::Stale => {
-                "the secondary is too old for this read, and the primary gave no answer"
-            }
-            ErrorKind::Config => "not configured for this",
-        })?;
-        if let Some(service) = self.service_name() {
-            write!(f, " (service `{service}`")?;
-            if let Some(RequestLine { method, host }) = &inner.request {
-                write!(f, ", {method}")?;
-                if let Some(host) = host {
-                    write!(f, " {host}")?;
-                }
-            }
-            f.write_str(")")?;
-        }
-        match &inner.detail {
-            Some(Detail::ReadOnly { why, since }) => write!(f, ", {why} for {since:.1?}")?,
-            Some(Detail::Text(text)) => write!(f, ": {text}")?,
-            None => {}
-        }
-        let mut separator = ", tried";
-        for send in inner.trail.sends() {
-            let region = self.name_of(send.region);
-            match send.ending {
-                Ending::Answer(status) => write!(f, "{separator} {region}: {}", status.as_u16())?,
-                Ending::Fault(fault) => write!(f, "{separator} {region}: {fault}")?,
-                _ => write!(f, "{separator} {region}")?,
-            }
-            write!(f, " after {:.0?}", send.took)?;
-            separator = ";";
-        }
-        if let Some(after) = inner.retry_after {
-            write!(f, ", try again in {after:.1?}")?;
-        }
-        Ok(())
-    }
-}
-
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.inner
@@ -476,3 +535,7 @@ impl StdError for Error {
             .map(|source| source as &(dyn StdError + 'static))
     }
 }
+
+#[cfg(test)]
+mod tests;
+mod text;

@@ -6,6 +6,8 @@ use std::io;
 
 use tower_geo_policy::fault::Fault;
 
+use crate::not_sent::NotSent;
+
 /// Tells what the error of a client means.
 ///
 /// The default, [`StandardFaults`], knows `std::io::Error` and, with the feature `hyper-util`,
@@ -14,12 +16,44 @@ use tower_geo_policy::fault::Fault;
 pub trait ClassifyFault: fmt::Debug + Send + Sync {
     /// What went wrong.
     fn classify(&self, error: &(dyn StdError + 'static)) -> Fault;
+
+    /// Whether it is the program's own fault, found before anything was sent: a request that
+    /// cannot be signed, a scheme that the client does not speak. It says nothing about the
+    /// region and would not go better the next time, so the operation ends with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) and nothing is counted.
+    ///
+    /// By default, the errors that are recognised are these, anywhere in the chain:
+    /// [`NotSent`](crate::NotSent); with the feature `shared-key`, that of a request that could
+    /// not be signed; with the feature `hyper-util`, that of a request which `hyper_util`'s client
+    /// refuses to take, or of a URL which its connector does not (*scheme is not http*: the client
+    /// has no TLS).
+    fn was_not_sent(&self, error: &(dyn StdError + 'static)) -> bool {
+        own_fault(error).is_some()
+    }
+}
+
+/// The error in a chain that says that nothing was sent, and why.
+pub(crate) fn own_fault<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> Option<&'a (dyn StdError + 'static)> {
+    #[cfg(feature = "hyper-util")]
+    if let Some(own) = hyper_util_own_fault(error) {
+        return Some(own);
+    }
+    chain(error).find(|cause| {
+        #[cfg(feature = "shared-key")]
+        if cause.is::<crate::shared_key::SharedKeyError>() {
+            return true;
+        }
+        cause.is::<NotSent>()
+    })
 }
 
 /// The faults that can be told from the standard library's errors, and hyper-util's.
 ///
 /// | in the error's chain | fault |
 /// |---|---|
+/// | an injected fault (feature `fault`) | the one that it stands for |
 /// | `hyper_util` client error that says *connect* (feature `hyper-util`) | connect, or TLS or DNS if the chain says so |
 /// | `io::Error` of kind connection refused, host or network unreachable, address not available | connect |
 /// | `io::Error` of kind not found, while connecting | DNS |
@@ -31,6 +65,12 @@ pub struct StandardFaults;
 
 impl ClassifyFault for StandardFaults {
     fn classify(&self, error: &(dyn StdError + 'static)) -> Fault {
+        #[cfg(feature = "fault")]
+        if let Some(injected) =
+            chain(error).find_map(|cause| cause.downcast_ref::<crate::fault::InjectedFault>())
+        {
+            return injected.fault();
+        }
         #[cfg(feature = "hyper-util")]
         if let Some(fault) = hyper_util_fault(error) {
             return fault;
@@ -66,6 +106,22 @@ fn io_fault(error: &io::Error) -> Option<Fault> {
         io::ErrorKind::TimedOut => Some(Fault::TimedOut),
         _ => None,
     }
+}
+
+/// What hyper-util's client does not even try. It keeps the kinds private, but names them.
+#[cfg(feature = "hyper-util")]
+fn hyper_util_own_fault<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> Option<&'a (dyn StdError + 'static)> {
+    let client = chain(error).find(|cause| cause.is::<hyper_util::client::legacy::Error>())?;
+    if client.to_string().starts_with("client error (User") {
+        return Some(client);
+    }
+    chain(client).skip(1).find(|cause| {
+        let text = cause.to_string();
+        // Of its own connector, and of that of hyper-rustls.
+        text.starts_with("invalid URL, ") || text.starts_with("unsupported scheme ")
+    })
 }
 
 #[cfg(feature = "hyper-util")]

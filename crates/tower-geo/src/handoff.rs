@@ -101,7 +101,9 @@ impl Handoff {
         self.0.carried_out.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn was_carried_out(&self) -> bool {
-        self.0.carried_out.load(Ordering::Relaxed)
+    /// Whether the send went where the request says although it was directed elsewhere: there is
+    /// no redirect below.
+    pub(crate) fn has_stayed(&self) -> bool {
+        self.0.destination.is_some() && !self.0.carried_out.load(Ordering::Relaxed)
     }
 }

@@ -44,7 +44,8 @@
 //! | [`GeoRedirectLayer`] | where does it go? | [`geo_redirect`] |
 //! | [`CircuitBreakerLayer`] | is the region trusted? | [`circuit_breaker`] |
 //!
-//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers.
+//! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers. A
+//! [`ResumeLayer`] above them fetches the rest of a download that breaks off.
 //!
 //! # What it does not do
 //!
@@ -55,20 +56,27 @@
 //!
 //! | feature | what |
 //! |---|---|
+//! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
+//! | `metrics` | metrics through the API of OpenTelemetry: see [`telemetry`] |
 //! | `shared-key` | a signer for Azure Storage's Shared Key, as a layer |
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "fault")]
+pub mod fault;
 pub mod geo_redirect;
 pub mod read_only_gate;
+pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
+pub mod telemetry;
 
 mod account;
 mod background;
+mod checks;
 mod driver;
 mod error;
 mod faults;
@@ -76,7 +84,9 @@ mod gate_followers;
 mod handoff;
 mod last_sync;
 mod monitor;
+mod not_sent;
 mod operator;
+mod redact;
 mod redirect;
 mod runtime;
 mod scope;
@@ -101,16 +111,19 @@ pub use geo_redirect::GeoRedirectLayer;
 pub use last_sync::LastSyncSettings;
 pub use last_sync::{LastSyncState, LastSyncWatch};
 pub use monitor::MonitorSettings;
+pub use not_sent::NotSent;
 pub use operator::Operator;
 pub use read_only_gate::ReadOnlyGateLayer;
+pub use resume::ResumeLayer;
 pub use retry::RetryLayer;
 pub use served::Served;
 pub use service_builder::GeoServiceBuilder;
 pub use service_handle::GeoService;
 pub use stack::{GeoLayer, GeoStack};
+pub use telemetry::LogEvents;
 #[cfg(feature = "last-sync")]
 pub use verify::Verified;
-pub use watch::GateWatch;
+pub use watch::{GateView, GateWatch};
 
 pub use tower_geo_policy as policy;
 pub use tower_geo_policy::azure_storage::StorageService;
@@ -119,10 +132,10 @@ pub use tower_geo_policy::breaker::{
     BreakerSettings, Circuit, CircuitPhase, OpenJitter, RateRule, SlowRule,
 };
 pub use tower_geo_policy::config_error::ConfigError;
-pub use tower_geo_policy::events::{Event, EventKind, Listener};
+pub use tower_geo_policy::events::{Event, EventKind, Listener, Resend};
 pub use tower_geo_policy::fault::Fault;
 pub use tower_geo_policy::freshness::{Freshness, ReplicationStats, ReplicationStatus};
-pub use tower_geo_policy::gate::{GateMode, GateState, GateStatus};
+pub use tower_geo_policy::gate::{GateMode, GateStatus, ReadOnlyWhy};
 pub use tower_geo_policy::group::GroupHandle;
 pub use tower_geo_policy::operation::{Advice, Advised, Planned, RegionRef, RequestOptions};
 pub use tower_geo_policy::provider::Provider;

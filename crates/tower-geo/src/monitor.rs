@@ -1,5 +1,6 @@
 //! Is the primary back? A task that asks it with a real read (B11).
 
+use std::fmt;
 use std::time::Duration;
 
 use http::{Method, Request, Response, Uri};
@@ -14,6 +15,7 @@ use tower_service::Service;
 use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace};
 use crate::circuit_breaker::Pending;
 use crate::error::{BoxError, Error};
+use crate::redact::Redacted;
 use crate::runtime::{self, State};
 use crate::service_handle::GeoService;
 
@@ -29,7 +31,7 @@ const BODY: usize = 64 * 1024;
 /// | `every` | 5 s | how often |
 /// | `timeout` | 2 s | for one answer, its body included |
 /// | `jitter` | 0.1 | the share of `every` over which pings are spread |
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[must_use]
 pub struct MonitorSettings {
     method: Method,
@@ -37,6 +39,18 @@ pub struct MonitorSettings {
     every: Duration,
     timeout: Duration,
     jitter: f64,
+}
+
+impl fmt::Debug for MonitorSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MonitorSettings")
+            .field("method", &self.method)
+            .field("path", &Redacted(&self.path))
+            .field("every", &self.every)
+            .field("timeout", &self.timeout)
+            .field("jitter", &self.jitter)
+            .finish()
+    }
 }
 
 impl MonitorSettings {
@@ -262,7 +276,7 @@ fn verdict_on(
             }
         }
         Err(NoAnswer::TimedOut) => Some(Verdict::Ambiguous),
-        Err(NoAnswer::Failed(error)) => Error::from_inner(error)
+        Err(NoAnswer::Failed(error)) => Error::of_client(state, error)
             .fault(&*state.extra().faults)
             .map(tower_geo_policy::fault::Fault::verdict),
         Err(NoAnswer::Panicked) => {

@@ -39,14 +39,21 @@ pub(crate) struct Runtime {
     /// Tells whoever watches the age of the copy.
     pub(crate) last_sync_changes: Arc<Changes>,
     /// Which storage service it is, if it is one.
+    #[cfg_attr(
+        not(feature = "last-sync"),
+        expect(dead_code, reason = "only whoever asks for stats has to know")
+    )]
     pub(crate) storage: Option<StorageService>,
     /// Why the service has no copy, for the error of a request that needs one.
     pub(crate) no_copy: Option<ConfigError>,
     /// Whether a redirect was built for this service, so that a retry above it may roam.
     has_redirect: AtomicBool,
+    /// Whether a retry was built for this service, so that a redirect below it may follow.
+    has_retry: AtomicBool,
     /// Shared with the state, which tells it of changes.
     pub(crate) gate_followers: Arc<GateFollowers>,
     warned_of_repeats: AtomicBool,
+    warned_of_unknown_age: AtomicBool,
 }
 
 impl fmt::Debug for Runtime {
@@ -92,8 +99,10 @@ impl Runtime {
             storage,
             no_copy,
             has_redirect: AtomicBool::new(false),
+            has_retry: AtomicBool::new(false),
             gate_followers: Arc::default(),
             warned_of_repeats: AtomicBool::new(false),
+            warned_of_unknown_age: AtomicBool::new(false),
         }
     }
 
@@ -106,9 +115,23 @@ impl Runtime {
         self.has_redirect.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn set_has_retry(&self) {
+        self.has_retry.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has_retry(&self) -> bool {
+        self.has_retry.load(Ordering::Relaxed)
+    }
+
     /// Whether nobody has been warned yet of a client that repeats what we gave up (T8).
     pub(crate) fn first_warning_of_repeats(&self) -> bool {
         !self.warned_of_repeats.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether nobody has been warned yet that the age of the copy is limited and not known (F3).
+    pub(crate) fn first_warning_of_unknown_age(&self) -> bool {
+        !self.warned_of_unknown_age.swap(true, Ordering::Relaxed)
     }
 }
 

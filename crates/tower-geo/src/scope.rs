@@ -6,12 +6,15 @@
 
 use std::cell::Cell;
 
+use http::Uri;
+
 use crate::error::Error;
 use crate::runtime::{State, service_id};
 
 /// Our layers, from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
+    Resume,
     Gate,
     Retry,
     Redirect,
@@ -21,6 +24,7 @@ pub(crate) enum Rank {
 impl Rank {
     pub(crate) const fn layer_name(self) -> &'static str {
         match self {
+            Self::Resume => "ResumeLayer",
             Self::Gate => "ReadOnlyGateLayer",
             Self::Retry => "RetryLayer",
             Self::Redirect => "GeoRedirectLayer",
@@ -35,6 +39,8 @@ struct Scope {
     service: usize,
     rank: Rank,
     driven: bool,
+    /// Whether the request is to one of this service's regions, as far as the layer has looked.
+    owns: bool,
     dropped: Dropped,
 }
 
@@ -51,7 +57,13 @@ enum Dropped {
 
 thread_local! {
     static SCOPE: Cell<Scope> = const {
-        Cell::new(Scope { service: 0, rank: Rank::Gate, driven: false, dropped: Dropped::Left })
+        Cell::new(Scope {
+            service: 0,
+            rank: Rank::Gate,
+            driven: false,
+            owns: false,
+            dropped: Dropped::Left,
+        })
     };
 }
 
@@ -69,12 +81,24 @@ impl Drop for Guard {
 /// A layer of that rank calls or polls what is below it.
 #[inline]
 pub(crate) fn enter(service: usize, rank: Rank) -> Guard {
+    enter_with(service, rank, false)
+}
+
+/// The same with a request that is known to be to one of the service's own regions.
+#[inline]
+pub(crate) fn enter_own(service: usize, rank: Rank) -> Guard {
+    enter_with(service, rank, true)
+}
+
+#[inline]
+fn enter_with(service: usize, rank: Rank, owns: bool) -> Guard {
     let before = SCOPE.get();
-    let driven_above = before.service == service && before.driven;
+    let is_same = before.service == service;
     SCOPE.set(Scope {
         service,
         rank,
-        driven: driven_above || matches!(rank, Rank::Retry | Rank::Redirect),
+        driven: (is_same && before.driven) || matches!(rank, Rank::Retry | Rank::Redirect),
+        owns: owns || (is_same && before.owns),
         dropped: Dropped::Left,
     });
     Guard(before)
@@ -126,6 +150,36 @@ pub(crate) fn misplaced_above(service: usize, rank: Rank) -> Option<Rank> {
     (scope.service == service && scope.rank >= rank).then_some(scope.rank)
 }
 
+/// Why a layer must not stand where it does, if so (E4): another one of ours above belongs below,
+/// is there twice, or is of another service that has the same host.
+#[inline]
+pub(crate) fn mistake(state: &State, rank: Rank, uri: &Uri) -> Option<Error> {
+    let scope = SCOPE.get();
+    if scope.service == service_id(state) {
+        (scope.rank >= rank).then(|| misplaced(state, rank, scope.rank))
+    } else if scope.owns {
+        of_two_services(state, rank, scope.rank, uri)
+    } else {
+        None
+    }
+}
+
+/// A stack for several services has a request pass through the layers of those that it is not for
+/// (I8). Only when two take it for theirs do the layers not belong together.
+#[cold]
+fn of_two_services(state: &State, rank: Rank, above: Rank, uri: &Uri) -> Option<Error> {
+    state.regions().region_of(uri)?;
+    let (layer, above) = (rank.layer_name(), above.layer_name());
+    Some(Error::config(
+        state,
+        format!(
+            "{above} above is of another GeoService than {layer}, and both have the host of the \
+             request; they share no state, so make all layers of a stack from clones of one \
+             GeoService"
+        ),
+    ))
+}
+
 /// The error of a layer that stands in the wrong place (E4).
 pub(crate) fn misplaced(state: &State, rank: Rank, above: Rank) -> Error {
     let (layer, above) = (rank.layer_name(), above.layer_name());
@@ -133,8 +187,8 @@ pub(crate) fn misplaced(state: &State, rank: Rank, above: Rank) -> Error {
         format!("{layer} is in the stack twice for this service; remove one")
     } else {
         format!(
-            "{above} stands above {layer}; from the outside in the order is ReadOnlyGateLayer, \
-             RetryLayer, GeoRedirectLayer, CircuitBreakerLayer"
+            "{above} stands above {layer}; from the outside in the order is ResumeLayer, \
+             ReadOnlyGateLayer, RetryLayer, GeoRedirectLayer, CircuitBreakerLayer"
         )
     };
     Error::config(state, message)
@@ -158,6 +212,15 @@ mod tests {
         }
         assert!(!is_driven(7));
         assert_eq!(misplaced_above(7, Rank::Gate), None);
+    }
+
+    #[test]
+    fn ownership_is_handed_down_within_a_service_only() {
+        let _retry = enter_own(7, Rank::Retry);
+        let _redirect = enter(7, Rank::Redirect);
+        assert!(SCOPE.get().owns);
+        let _other = enter(8, Rank::Retry);
+        assert!(!SCOPE.get().owns);
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub(crate) struct ServedAge {
 }
 
 impl ServedAge {
+    pub(crate) const fn freshness(self) -> Freshness {
+        self.freshness
+    }
+
     /// `None` for an answer of the writer.
     pub(crate) fn of<B>(state: &State, region: RegionId, response: &Response<B>) -> Option<Self> {
         if region == state.regions().writer() {
@@ -86,10 +90,19 @@ impl Served {
         extensions.get()
     }
 
+    pub(crate) fn region(&self) -> RegionId {
+        self.inner.region
+    }
+
     /// The name of the region that gave the answer (R10).
     #[must_use]
     pub fn region_name(&self) -> &str {
         region_name(&self.inner.state, self.inner.region)
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn is_of(&self, state: &State) -> bool {
+        self.inner.state.is_same_service(state)
     }
 
     /// Whether the answer comes from a copy, not from the region that takes writes.

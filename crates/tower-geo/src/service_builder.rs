@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, StorageService};
 use tower_geo_policy::breaker::BreakerSettings;
+use tower_geo_policy::budget::{RETURN, RETURN_AFTER_THROTTLING};
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::events::Listener;
 use tower_geo_policy::gate::{AccountSwitch, GateMode};
@@ -17,8 +18,10 @@ use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
 use tower_geo_policy::static_service::StaticService;
 
+use crate::checks;
 use crate::faults::{ClassifyFault, StandardFaults};
 use crate::last_sync::{Age, SameData};
+use crate::redact::Redacted;
 use crate::runtime::{self, Random, Runtime, WallClock};
 use crate::service_handle::GeoService;
 
@@ -39,6 +42,8 @@ use crate::service_handle::GeoService;
 #[must_use]
 pub struct GeoServiceBuilder {
     name: Option<String>,
+    /// The first call that makes no sense for this kind of service: what `build` ends with.
+    misuse: Option<ConfigError>,
     source: Source,
     location_mode: LocationMode,
     retry: RetrySettings,
@@ -82,7 +87,8 @@ impl fmt::Debug for GeoServiceBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GeoServiceBuilder")
             .field("name", &self.name)
-            .field("source", &self.source)
+            // As it was given, so it may still have a query.
+            .field("source", &Redacted(&self.source))
             .field("location_mode", &self.location_mode)
             .field("retry", &self.retry)
             .field("breaker", &self.breaker)
@@ -95,6 +101,7 @@ impl GeoServiceBuilder {
     pub(crate) fn unnamed() -> Self {
         Self {
             name: None,
+            misuse: None,
             source: Source::Unknown,
             location_mode: LocationMode::default(),
             retry: RetrySettings::new(),
@@ -156,27 +163,82 @@ impl GeoServiceBuilder {
         self
     }
 
-    /// Says which storage service a custom domain or a path-style endpoint is.
+    /// Says which storage service a custom domain or a path-style endpoint is. For Azure Storage
+    /// only.
     pub fn storage_service(mut self, kind: StorageService) -> Self {
         if let Source::Azure { service, .. } = &mut self.source {
             *service = Some(kind);
+            return self;
         }
+        self.misused("storage_service")
+    }
+
+    /// The endpoint of the secondary, instead of the derived one. For Azure Storage only; other
+    /// services have [regions](Self::region).
+    pub fn secondary(self, endpoint: impl Into<String>) -> Self {
+        self.set_secondary("secondary", Secondary::Given(endpoint.into()))
+    }
+
+    /// Says that there is no secondary. For Azure Storage only.
+    pub fn no_secondary(self) -> Self {
+        self.set_secondary("no_secondary", Secondary::None)
+    }
+
+    fn set_secondary(mut self, setting: &'static str, value: Secondary) -> Self {
+        if let Source::Azure { secondary, .. } = &mut self.source {
+            *secondary = value;
+            return self;
+        }
+        self.misused(setting)
+    }
+
+    /// Keeps the first setting that another kind of service has, for `build` to name it.
+    fn misused(mut self, setting: &'static str) -> Self {
+        let message = match &self.source {
+            Source::Unknown => {
+                "is not the same for all services of an account; give the endpoints of each with \
+                 `endpoint` or `endpoint_pair`"
+            }
+            Source::Azure { .. } => {
+                "is for services other than Azure Storage, whose second region is its `secondary`"
+            }
+            Source::Custom { .. } => "is for Azure Storage only; give the copies with `region`",
+        };
+        self.misuse
+            .get_or_insert_with(|| ConfigError::new(setting, message));
         self
     }
 
-    /// The endpoint of the secondary, instead of the derived one.
-    pub fn secondary(mut self, endpoint: impl Into<String>) -> Self {
-        if let Source::Azure { secondary, .. } = &mut self.source {
-            *secondary = Secondary::Given(endpoint.into());
+    /// Refuses what an account says of each service by itself, and what cannot be the same for all.
+    pub(crate) fn check_for_account(&self) -> Result<(), ConfigError> {
+        if let Some(misuse) = &self.misuse {
+            return Err(misuse.clone());
         }
-        self
+        if !matches!(self.source, Source::Unknown) {
+            return Err(ConfigError::new(
+                "each",
+                "must give back the builder that it was given",
+            ));
+        }
+        if self.name.is_some() {
+            return Err(ConfigError::new(
+                "name",
+                "cannot be the same for all services of an account, which are named `blob`, \
+                 `queue` and so on",
+            ));
+        }
+        Ok(())
     }
 
-    /// Says that there is no secondary.
-    pub fn no_secondary(mut self) -> Self {
-        if let Source::Azure { secondary, .. } = &mut self.source {
-            *secondary = Secondary::None;
-        }
+    pub(crate) const fn has_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// For a service that has no copy whatever the account's mode is: with nothing to read there,
+    /// there is nothing to hedge with either.
+    pub(crate) fn primary_alone(mut self) -> Self {
+        self.location_mode = LocationMode::PrimaryOnly;
+        self.retry = self.retry.hedge(None);
         self
     }
 
@@ -199,8 +261,9 @@ impl GeoServiceBuilder {
     fn add_region(mut self, name: String, endpoint: String, writes: Option<bool>) -> Self {
         if let Source::Custom { regions, .. } = &mut self.source {
             regions.push((name, endpoint, writes));
+            return self;
         }
-        self
+        self.misused("region")
     }
 
     /// Where reads go (R2).
@@ -310,6 +373,9 @@ impl GeoServiceBuilder {
     ///
     /// Names the setting that is missing, malformed or senseless, and says what to do.
     pub fn build(self) -> Result<GeoService, ConfigError> {
+        if let Some(misuse) = &self.misuse {
+            return Err(misuse.clone());
+        }
         self.retry.validate()?;
         if self.max_staleness.is_some_and(|limit| limit.is_zero()) {
             return Err(ConfigError::new(
@@ -318,6 +384,8 @@ impl GeoServiceBuilder {
             ));
         }
         let kind = self.resolve()?;
+        checks::threads(self.threads)?;
+        checks::one_writer(&kind.regions)?;
         let age = Age::new(self.max_staleness, self.read_your_writes, self.same_data);
         let name = self.name.clone().unwrap_or(kind.name);
         check_name(&name)?;
@@ -332,6 +400,25 @@ impl GeoServiceBuilder {
                 )
             }));
         }
+        let falls_over = matches!(
+            self.location_mode,
+            LocationMode::PrimaryThenSecondary | LocationMode::SecondaryThenPrimary
+        );
+        if falls_over && self.retry.get_max_retries() == 0 {
+            tracing::warn!(
+                service = name,
+                location_mode = %self.location_mode,
+                "with `max_retries` 0 a read that fails is not sent to the other region; only an \
+                 open circuit moves reads"
+            );
+        }
+        check_hedge(&self.retry, self.location_mode)?;
+        // An account gives its file service, which has one region at most, the settings of all.
+        let is_alone = is_of_one_region(self.location_mode)
+            && kind
+                .storage
+                .is_none_or(StorageService::has_readable_secondary);
+        check_budget(&self.retry, is_alone, &name)?;
         let runtime = Runtime::new(
             self.retry,
             kind.regions.len(),
@@ -381,6 +468,10 @@ impl GeoServiceBuilder {
                 for (index, (name, endpoint, writes)) in regions.iter().enumerate() {
                     let endpoint =
                         Endpoint::parse(endpoint).map_err(|error| error.of_setting("region"))?;
+                    // Names of regions stand in events and errors, as those of services do.
+                    if !is_plain_name(name) {
+                        return Err(ConfigError::new("region", format!("name {PLAIN_NAME}")));
+                    }
                     let writes = writes.unwrap_or(index == 0);
                     all.push(Region::new(name.clone(), endpoint).writable(writes));
                 }
@@ -425,6 +516,12 @@ fn azure_kind(
             "does not say which storage service it is; say so with `storage_service`",
         )
     })?;
+    if let Some(named) = account.service().filter(|named| *named != kind) {
+        return Err(ConfigError::new(
+            "endpoint",
+            format!("is of the service {named}, not of {kind}"),
+        ));
+    }
     if !kind.has_readable_secondary() && matches!(secondary, Secondary::Given(_)) {
         return Err(ConfigError::new(
             "secondary",
@@ -437,9 +534,7 @@ fn azure_kind(
     let mut no_copy = None;
     let copy = match secondary {
         Secondary::None => None,
-        Secondary::Given(url) => {
-            Some(Endpoint::parse(url).map_err(|error| error.of_setting("secondary"))?)
-        }
+        Secondary::Given(url) => Some(given_copy(kind, url)?),
         Secondary::Derived if !kind.has_readable_secondary() => {
             no_copy = Some(ConfigError::new(
                 "location_mode",
@@ -467,16 +562,84 @@ fn azure_kind(
     })
 }
 
-/// Names stand in events, errors and problem bodies as they are.
-fn check_name(name: &str) -> Result<(), ConfigError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+/// The endpoint of a secondary that the user gave.
+fn given_copy(kind: StorageService, url: &str) -> Result<Endpoint, ConfigError> {
+    let endpoint = Endpoint::parse(url).map_err(|error| error.of_setting("secondary"))?;
+    // What cannot be taken apart, such as a custom domain, does not tell which service it is.
+    let named = AccountEndpoint::parse(url)
+        .ok()
+        .and_then(|copy| copy.service());
+    match named {
+        Some(named) if named != kind => Err(ConfigError::new(
+            "secondary",
+            format!("is of the service {named}, not of {kind}"),
+        )),
+        _ => Ok(endpoint),
+    }
+}
+
+const fn is_of_one_region(mode: LocationMode) -> bool {
+    matches!(
+        mode,
+        LocationMode::PrimaryOnly | LocationMode::SecondaryOnly
+    )
+}
+
+/// T4: a bucket that cannot hold the price of any further send leaves none.
+fn check_budget(retry: &RetrySettings, is_alone: bool, service: &str) -> Result<(), ConfigError> {
+    let Some(budget) = retry.get_budget() else {
+        return Ok(());
+    };
+    if is_alone && budget < RETURN_AFTER_THROTTLING {
         return Err(ConfigError::new(
-            "name",
-            "must be 1 to 64 letters, digits, `.`, `_` or `-`",
+            "budget",
+            format!(
+                "must be at least {RETURN_AFTER_THROTTLING} tokens, better {RETURN} (got \
+                 {budget}): with fewer no send is ever repeated in the one region that the location mode has"
+            ),
+        ));
+    }
+    // Sensible for falling over alone, but surely not what all take it for.
+    if budget < RETURN {
+        tracing::warn!(
+            service,
+            budget,
+            price = RETURN,
+            "the budget holds less than the price of a return: after a failure no send goes to \
+             the same region again"
+        );
+    }
+    Ok(())
+}
+
+/// H1: a hedge is a read of a second region, so the mode has to allow one.
+fn check_hedge(retry: &RetrySettings, mode: LocationMode) -> Result<(), ConfigError> {
+    if retry.get_hedge().is_some() && is_of_one_region(mode) {
+        return Err(ConfigError::new(
+            "hedge",
+            format!(
+                "needs a location mode with two regions, such as primary-then-secondary; with \
+                 {mode} no second region is ever asked"
+            ),
         ));
     }
     Ok(())
+}
+
+const PLAIN_NAME: &str = "must be 1 to 64 letters, digits, `.`, `_` or `-`";
+
+/// Names stand in events, errors and problem bodies as they are.
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    if is_plain_name(name) {
+        Ok(())
+    } else {
+        Err(ConfigError::new("name", PLAIN_NAME))
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(plain)
 }
 
 #[expect(
@@ -486,3 +649,6 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
 fn system_time() -> SystemTime {
     SystemTime::now()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,19 +2,22 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "metrics")]
+use std::sync::Weak;
+use std::time::Instant;
 
 use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::config_error::ConfigError;
-use tower_geo_policy::gate::GateState;
 use tower_geo_policy::operation::RegionRef;
 use tower_geo_policy::region::{LocationMode, Regions};
 use tower_geo_policy::service_state::{CircuitState, ServiceRoot};
+use tower_geo_policy::tick::Tick;
 
 use crate::operator::Operator;
 use crate::runtime::{self, Runtime, State};
 use crate::service_builder::GeoServiceBuilder;
 use crate::stack::GeoLayer;
-use crate::watch::GateWatch;
+use crate::watch::{GateView, GateWatch};
 
 /// One service and its copies: the state that all its layers and clients share.
 ///
@@ -78,16 +81,39 @@ impl GeoService {
         self.state.regions()
     }
 
-    /// Where reads go at this moment.
+    /// Where reads go at this moment: in maintenance to the secondary only, whatever the mode of
+    /// the service (G4).
     #[must_use]
     pub fn location_mode(&self) -> LocationMode {
+        if self.state.in_maintenance() {
+            return LocationMode::SecondaryOnly;
+        }
         self.state.mode()
     }
 
     /// Whether writes are taken at this moment, and if not: since when, why, until when (G6).
     #[must_use]
-    pub fn gate(&self) -> GateState {
-        self.state.gate(self.state.tick(runtime::now()))
+    pub fn gate(&self) -> GateView {
+        GateView::of(&self.state, self.state.tick(runtime::now()))
+    }
+
+    /// The instant of a time in an [event](crate::Event) or a [circuit's state](CircuitState) of
+    /// this service.
+    ///
+    /// ```
+    /// # fn show(service: &tower_geo::GeoService, event: &tower_geo::Event) {
+    /// assert_eq!(service.instant(event.at), event.instant());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn instant(&self, at: Tick) -> Instant {
+        self.state.instant(at)
+    }
+
+    /// How often a listener of this service has panicked. Such a panic reaches no caller.
+    #[must_use]
+    pub fn listener_panics(&self) -> u64 {
+        self.state.listener_panics()
     }
 
     /// Follows the gate.
@@ -134,12 +160,22 @@ impl GeoService {
         self.root.handle()
     }
 
+    /// For whoever must not keep the service alive.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn downgrade(&self) -> Weak<ServiceRoot<Runtime>> {
+        Arc::downgrade(&self.root)
+    }
+
     pub(crate) const fn state_ref(&self) -> &State {
         &self.state
     }
 
     pub(crate) fn set_has_redirect(&self) {
         self.state.extra().set_has_redirect();
+    }
+
+    pub(crate) fn set_has_retry(&self) {
+        self.state.extra().set_has_retry();
     }
 
     pub(crate) fn no_copy_error(&self) -> ConfigError {

@@ -107,7 +107,7 @@ impl GeoService {
                 }
             }
             Err(NoAnswer::Failed(error)) => {
-                let error = Error::from_inner(error);
+                let error = Error::of_client(state, error);
                 match error.fault(&*state.extra().faults) {
                     Some(Fault::Dns) => Verified::NoSuchHost,
                     Some(fault) => Verified::Other(fault.to_string()),

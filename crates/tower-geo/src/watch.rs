@@ -3,11 +3,50 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Instant;
 
 use tokio::sync::watch;
-use tower_geo_policy::gate::{GateState, GateStatus};
+use tower_geo_policy::gate::{GateStatus, ReadOnlyWhy};
+use tower_geo_policy::tick::Tick;
 
+use crate::runtime::State;
 use crate::service_handle::GeoService;
+
+/// Whether a service takes writes, to be shown to people (G6).
+///
+/// ```
+/// # fn banner(service: &tower_geo::GeoService, now: std::time::Instant) {
+/// let gate = service.gate();
+/// if let Some(why) = gate.why {
+///     println!("no writes for {:?}: {why}", now.duration_since(gate.since));
+/// }
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct GateView {
+    /// Whether writes are taken.
+    pub status: GateStatus,
+    /// Why they are not; none while they are.
+    pub why: Option<ReadOnlyWhy>,
+    /// Since when.
+    pub since: Instant,
+    /// When to try again; none if that is not known, as when an operator decides, and none
+    /// unless the status is *read-only*.
+    pub until: Option<Instant>,
+}
+
+impl GateView {
+    pub(crate) fn of(state: &State, now: Tick) -> Self {
+        let gate = state.gate(now);
+        Self {
+            status: gate.status,
+            why: gate.why,
+            since: state.instant(gate.since),
+            until: gate.until.map(|until| state.instant(until)),
+        }
+    }
+}
 
 /// Follows whether a service takes writes.
 ///
@@ -40,7 +79,7 @@ impl GateWatch {
 
     /// Whether writes are taken at this moment.
     #[must_use]
-    pub fn get(&self) -> GateState {
+    pub fn get(&self) -> GateView {
         self.service.gate()
     }
 
@@ -52,7 +91,7 @@ impl GateWatch {
     /// # Cancellation
     ///
     /// Nothing is lost: a change that was not returned is returned by the next call.
-    pub async fn changed(&mut self) -> GateState {
+    pub async fn changed(&mut self) -> GateView {
         loop {
             // Marked as seen before looking, so that a change after the look wakes us.
             self.changes.borrow_and_update();
@@ -61,10 +100,8 @@ impl GateWatch {
                 self.last = state.status;
                 return state;
             }
-            let wait = match state.until {
-                Some(until) if state.status == GateStatus::ReadOnly => {
-                    Some(self.service.state_ref().instant(until))
-                }
+            let wait = match state.status {
+                GateStatus::ReadOnly => state.until,
                 _ => None,
             };
             let mut changed = pin!(self.changes.changed());

@@ -80,10 +80,12 @@ impl World {
 
     /// What an application would find in its configuration.
     pub(crate) fn connection_string(&self) -> String {
+        let [primary, secondary] = [Side::Primary, Side::Secondary].map(|side| self.endpoint(side));
+        // Queues and tables are not asked for, but an account has them, and where they are does not
+        // follow from a local address.
         format!(
-            "AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={};BlobSecondaryEndpoint={}",
-            self.endpoint(Side::Primary),
-            self.endpoint(Side::Secondary)
+            "AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={primary};\
+             BlobSecondaryEndpoint={secondary};QueueEndpoint={primary};TableEndpoint={primary}"
         )
     }
 

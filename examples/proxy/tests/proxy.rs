@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tower::ServiceExt;
 use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
 use tower_geo::{Account, BreakerSettings, GeoService, LocationMode, RetrySettings};
@@ -53,7 +53,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let layer = SharedKeyLayer::new(ACCOUNT, KEY, self.service).unwrap();
+        // The proxy stands for the account under a host of its own.
+        let layer = SharedKeyLayer::new(ACCOUNT, KEY, self.service)
+            .and_then(|layer| layer.host(self.proxy.ip().to_string()))
+            .unwrap();
         let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
         let mut request = Request::builder()
             .method(method)
@@ -368,11 +371,9 @@ impl<I: Iterator + Unpin> futures_core::Stream for Chunks<I> {
     }
 }
 
-/// The program: a request that is under way when it is told to stop gets its answer.
+/// The program, and where it listens for blobs.
 #[cfg(unix)]
-#[tokio::test]
-async fn program_finishes_what_is_under_way_and_ends() {
-    let (store, ..) = local().await;
+async fn program(store: &TwoRegionStore) -> (Child, String) {
     let [primary, secondary] = Side::BOTH.map(|side| store.endpoint(side));
     let mut program = Command::new(env!("CARGO_BIN_EXE_geo-proxy"))
         .args(["--blob", "127.0.0.1:0", "--blob-endpoint"])
@@ -384,12 +385,19 @@ async fn program_finishes_what_is_under_way_and_ends() {
     let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     let addr = line.strip_prefix("blob on http://").unwrap().to_owned();
+    // It says one more thing, and must find somebody who listens.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (program, addr)
+}
 
-    store.clear_arrivals();
-    store
-        .set(Side::Primary, RegionState::Slow(Duration::from_millis(500)))
-        .await
-        .unwrap();
+/// A request that is under way when the program is told to stop gets its answer.
+#[cfg(unix)]
+#[tokio::test]
+async fn program_finishes_what_is_under_way_and_ends() {
+    let (store, ..) = local().await;
+    let (mut program, addr) = program(&store).await;
+    let slow = RegionState::Slow(Duration::from_millis(500));
+    store.set(Side::Primary, slow).await.unwrap();
     let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
     let get = Request::get(format!("http://{addr}/contoso/photos/cat"));
     let get = tokio::spawn(client.oneshot(get.body(Full::default()).unwrap()));
@@ -397,14 +405,8 @@ async fn program_finishes_what_is_under_way_and_ends() {
         tokio::task::yield_now().await;
     }
     let pid = program.id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
+    let kill = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(kill.await.unwrap().success());
     let body = get
         .await
         .unwrap()
@@ -416,4 +418,37 @@ async fn program_finishes_what_is_under_way_and_ends() {
     assert_eq!(body.to_bytes(), "meow");
     let ended = tokio::time::timeout(Duration::from_secs(20), program.wait()).await;
     assert!(ended.unwrap().unwrap().success());
+}
+
+/// 64 MiB up and down, and the program never holds more than a part of it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn large_bodies_stream_through_in_little_memory() {
+    let (store, ..) = local().await;
+    let (program, addr) = program(&store).await;
+    let content = Bytes::from(vec![7; 64 << 20]);
+    let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
+    let url = format!("http://{addr}/contoso/photos/large");
+    let put = Request::put(&url).header("x-ms-blob-type", "BlockBlob");
+    let put = put.body(Full::new(content.clone())).unwrap();
+    assert_eq!(client.clone().oneshot(put).await.unwrap().status(), 201);
+    let get = Request::get(&url).body(Full::default()).unwrap();
+    let got = client
+        .oneshot(get)
+        .await
+        .unwrap()
+        .into_body()
+        .collect()
+        .await
+        .unwrap();
+    assert!(got.to_bytes() == content);
+
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", program.id().unwrap())).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 32 << 10, "the peak was {kib} KiB");
 }

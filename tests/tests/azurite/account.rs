@@ -228,7 +228,10 @@ impl Client {
         let call: Arc<Call> = match credentials {
             Credentials::KeyAbove => {
                 let service = ServiceBuilder::new().layer(signer).layer(stack);
-                let unsigned = |error: SharedKeyServiceError<Error>| error.into_inner().unwrap();
+                let unsigned = |error: SharedKeyServiceError| {
+                    let ours = error.into_inner().unwrap().downcast::<Error>();
+                    *ours.unwrap()
+                };
                 calls(service.service(http).map_err(unsigned))
             }
             Credentials::KeyBelow => {

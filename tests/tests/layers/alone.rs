@@ -99,21 +99,28 @@ async fn a_redirect_alone_falls_over_without_waits() {
     }
 }
 
-/// R1: a redirect that only follows does nothing without a retry above.
+/// E4: a redirect that only follows has nobody to follow without a retry, and says so.
 #[tokio::test(start_paused = true)]
-async fn a_following_redirect_without_a_retry_does_nothing() {
-    let script = primary_down();
-    let service = builder()
-        .location_mode(LocationMode::SecondaryOnly)
-        .build()
-        .unwrap();
-    let stack = GeoRedirectLayer::new(service)
+async fn a_following_redirect_without_a_retry_is_a_mistake() {
+    const ELSEWHERE: &str = "login.test";
+    let script = primary_down().any_method(ELSEWHERE, [Reply::ok("token")]);
+    let service = service();
+    let stack = GeoRedirectLayer::new(service.clone())
         .below_retry()
         .layer(script.service());
     for request in [get(), put()] {
-        assert_eq!(stack.clone().oneshot(request).await.unwrap().status(), 503);
+        let error = stack.clone().oneshot(request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.was_never_sent());
+        assert!(error.to_string().contains("RetryLayer"), "{error}");
     }
-    assert_eq!(script.hosts(), [P, P]);
+    // I8: what is not this service's passes.
+    let token = request(Method::GET, ELSEWHERE, "/token");
+    assert_eq!(stack.clone().oneshot(token).await.unwrap().status(), 200);
+    // A retry that is above but on another task cannot be told from none: not a mistake.
+    let _retry = RetryLayer::new(service);
+    assert_eq!(stack.oneshot(get()).await.unwrap().status(), 503);
+    assert_eq!(script.hosts(), [ELSEWHERE, P]);
 }
 
 /// E4: a breaker alone counts, refuses, and recovers; each region and kind by itself.

@@ -78,15 +78,15 @@ fn gate_and_breaker(service: &GeoService, client: Client) -> Stack {
 }
 
 /// The tokens that the sends to a region cost, and those of the last of them (T4). All failures
-/// of these scenes cost 14 to return from.
-fn prices(hosts: &[String], host: &str) -> (u32, u32) {
+/// of these scenes cost 14 to return from; a first visit costs 1, as a hedge 5.
+fn prices(hosts: &[String], host: &str, visit: u32) -> (u32, u32) {
     let mut seen = 0;
     let (mut all, mut last) = (0, 0);
     for (index, at) in hosts.iter().enumerate() {
         if at == host {
             last = match (index, seen) {
                 (0, _) => 0,
-                (_, 0) => 1,
+                (_, 0) => visit,
                 _ => 14,
             };
             all += last;
@@ -139,7 +139,8 @@ async fn drop_at_every_poll(name: &str, make: impl AsyncFn() -> Scene) -> usize 
             let hosts = script.hosts();
             for ((region, host), before) in [(PRIMARY, P), (SECONDARY, S)].iter().zip(level_before)
             {
-                let (all, last) = prices(&hosts, host);
+                let visit = if name == "hedge" { 5 } else { 1 };
+                let (all, last) = prices(&hosts, host, visit);
                 let spent = before.saturating_sub(service.budget(region).unwrap().0);
                 assert!(
                     spent <= all && spent >= all.saturating_sub(last),
@@ -273,9 +274,6 @@ async fn a_dropped_trial_write_returns_its_slots() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_for_a_rest_leaves_nothing() {
     drop_at_every_poll("rest", async || {
-        let service = builder().breaker(None).build();
-        let service = service.unwrap_or_else(|error| panic!("{error}"));
-        drop(service);
         let service = builder().retry(retry().max_retries(1)).build().unwrap();
         let script = Script::new()
             .any_method(P, [Reply::status(429).header("retry-after", "9")])
@@ -290,6 +288,25 @@ async fn a_dropped_wait_for_a_rest_leaves_nothing() {
         }
     })
     .await;
+}
+
+/// H2, T4: a hedged read, whichever of its sends is under way, or still waits to be ready.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_hedge_leaves_nothing() {
+    for secondary in [
+        Reply::ok("secondary").after(ms(1)),
+        Reply::status(503),
+        Reply::hang(),
+    ] {
+        drop_at_every_poll("hedge", async || Scene {
+            service: builder().retry(retry().hedge(ms(5))).build().unwrap(),
+            script: Script::new()
+                .any_method(P, [Reply::ok("primary").after(ms(20))])
+                .any_method(S, [secondary.clone()]),
+            request: get(),
+        })
+        .await;
+    }
 }
 
 /// G2: a read that takes its readiness inside the call of the gate.
@@ -333,4 +350,34 @@ async fn a_probe_that_is_dropped_late_has_failed() {
     assert!(left.is_err());
     assert_eq!(stack.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(script.hosts(), [P, S], "it is open again");
+}
+
+/// B7: a probe that panics gives its slot back, and the next operation on this thread is none the
+/// wiser.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_panics_returns_its_slot() {
+    let (service, script) = due(builder(), Reply::status(503)).await;
+    let broken = tower::service_fn(|_: Request<Body>| async {
+        tokio::time::sleep(ms(1)).await;
+        if true {
+            panic!("the client has a fault");
+        }
+        Ok::<_, std::io::Error>(Response::new(ScriptBody::new("")))
+    });
+    for request in [get(), put()] {
+        let stack = service.layer().clone_bodies().layer(broken);
+        assert!(
+            tokio::spawn(stack.oneshot(request))
+                .await
+                .is_err_and(|error| error.is_panic())
+        );
+        for circuit in [Circuit::Reads, Circuit::Writes] {
+            assert_eq!(service.circuit(&PRIMARY, circuit).unwrap().probes, 0);
+        }
+    }
+    script.replace(P, [Reply::ok("primary")]);
+    script.clear_sends();
+    let stack = service.layer().clone_bodies().layer(script.service());
+    assert_eq!(stack.oneshot(get()).await.unwrap().status(), 200);
+    assert_eq!(script.hosts(), [P]);
 }

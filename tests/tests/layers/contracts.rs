@@ -86,7 +86,7 @@ async fn a_read_in_read_only_is_called_ready() {
         assert_eq!(answer.unwrap().status(), 200, "{name}");
         let refused = under_gate.until_ready().await.unwrap().call(put()).await;
         assert!(refused.is_err_and(|error| error.is_read_only()), "{name}");
-        drop(stack.until_ready().await);
+        let _ = stack.until_ready().await;
     });
 }
 
@@ -156,7 +156,7 @@ async fn a_clone_is_not_ready_and_holds_no_permit() {
     let permits = Arc::new(Semaphore::new(1));
     let client = || ConcurrencyLimit::with_semaphore(script.service(), Arc::clone(&permits));
     each_layer!(service(), client(), |name, stack| {
-        drop(stack.until_ready().await.unwrap());
+        let _ = stack.until_ready().await.unwrap();
         assert_eq!(permits.available_permits(), 0, "{name}");
         let mut clone = stack.clone();
         let mut cx = Context::from_waker(Waker::noop());

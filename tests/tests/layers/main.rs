@@ -12,15 +12,24 @@
 mod server_gate;
 mod stacks;
 mod support;
+mod watching;
 
 mod alone;
 mod bodies;
 mod budget_and_repeats;
 mod cancellation;
 mod contracts;
+mod downloads;
+mod faults;
+mod freshness;
 mod gate;
+mod hedging;
+mod metrics;
 mod order;
 mod permits;
 mod recovery;
+mod resume;
+mod secrets;
+mod telemetry;
 mod told;
 mod writes_stay;

@@ -1,7 +1,7 @@
 //! Does the order of the layers matter, and does a wrong one say so (E4)?
 
 use tower::{Layer, ServiceExt};
-use tower_geo::{Account, Error, ErrorKind, Served};
+use tower_geo::{Account, Error, ErrorKind, RetryLayer, Served};
 use tower_geo_testkit::strict::{Reply, Script};
 
 use crate::stacks::{Boxed, FOREIGN, Part, stack};
@@ -41,7 +41,10 @@ async fn a_wrong_order_ends_at_the_first_call_and_names_the_layers() {
             if outer_rank < inner_rank && outer_name != inner_name {
                 continue;
             }
-            let wrong = stack(&service(), &[*outer, *inner], script.service());
+            let service = service();
+            // What only follows says first that there is no retry, if there is none.
+            let _retry = RetryLayer::new(service.clone());
+            let wrong = stack(&service, &[*outer, *inner], script.service());
             let name = format!("{outer_name} over {inner_name}");
             let message = config_error(wrong, &name).await;
             assert!(message.contains(outer_name), "{name}: {message}");
@@ -157,6 +160,30 @@ async fn an_open_circuit_is_seen_through_foreign_layers() {
             "{parts:?}: the trial"
         );
     }
+}
+
+/// E4: layers of two services that have the same host share nothing, so a stack of both would never
+/// fall over. The first call says so, and nothing is sent.
+#[tokio::test(start_paused = true)]
+async fn layers_of_two_services_with_one_host_are_a_mistake() {
+    let script = healthy();
+    // A gate, and a redirect that only follows, do not look at a request when they pass it on.
+    let looking = [OURS[1], OURS[2], OURS[4]];
+    for (outer, outer_name) in looking {
+        for (inner, inner_name) in &OURS[1..] {
+            let (one, other) = (service(), service());
+            let below = stack(&other, &[*inner], script.service());
+            // What only follows needs a retry, wherever it is.
+            let _retries = [&one, &other].map(|service| RetryLayer::new(service.clone()));
+            let wrong = stack(&one, &[outer, Part::MapRequest], below);
+            let name = format!("{outer_name} over {inner_name}");
+            let message = config_error(wrong, &name).await;
+            assert!(message.contains("another GeoService"), "{name}: {message}");
+            assert!(message.contains(outer_name), "{name}: {message}");
+            assert!(message.contains(inner_name), "{name}: {message}");
+        }
+    }
+    assert_eq!(script.hosts(), Vec::<String>::new());
 }
 
 /// E4, I8: stacks of two services, one in the other: each cares for its own requests only.

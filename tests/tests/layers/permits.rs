@@ -58,7 +58,7 @@ async fn a_refused_call_gives_its_permit_back() {
     let permits = Arc::new(Semaphore::new(1));
     let client = || ConcurrencyLimit::with_semaphore(script.service(), Arc::clone(&permits));
     each_layer!(service(), client(), |name, stack| {
-        drop(stack.until_ready().await.unwrap());
+        let _ = stack.until_ready().await.unwrap();
         assert_eq!(permits.available_permits(), 0, "{name}");
         let mut relative = get();
         *relative.uri_mut() = "/photos/cat".parse().unwrap();
@@ -77,7 +77,7 @@ async fn a_write_that_the_gate_refuses_gives_its_permit_back() {
     let permits = Arc::new(Semaphore::new(1));
     let client = ConcurrencyLimit::with_semaphore(script.service(), Arc::clone(&permits));
     let mut gate = ReadOnlyGateLayer::new(service.clone()).layer(client);
-    drop(gate.until_ready().await.unwrap());
+    let _ = gate.until_ready().await.unwrap();
     service.operator().read_only();
     assert!(
         gate.call(put())

@@ -144,6 +144,8 @@ impl tower_geo::Listener for Events {
                 circuit, to, why, ..
             } => format!("{circuit:?} {to:?} {why}"),
             EventKind::Gate { to, why, .. } => format!("gate {to} {why}"),
+            // Of sends, not of the service: see `telemetry.rs`.
+            EventKind::Resend(_) => return,
             other => format!("{other:?}"),
         };
         self.0.lock().unwrap().push(word);

@@ -50,8 +50,4 @@ const OF_A_SERVICE: &[Row<raw::Service>] = &[
         key: "writes_while_read_only",
         used: |service| service.writes_while_read_only == Some(WritesWhileReadOnly::Defer),
     },
-    Row {
-        key: "retry.resume",
-        used: |service| matches!(&service.retry, super::maybe::Maybe::On(retry) if retry.resume.is_on()),
-    },
 ];

@@ -8,8 +8,8 @@ use tower_service::Service;
 
 /// reqwest's client as a tower service over `http::Request`. See the [module](super).
 ///
-/// Always ready. The response keeps its URL: turned back into a [`reqwest::Response`](::reqwest::Response)
-/// it says where it came from.
+/// Always ready. The response keeps its URL: turned back into a [`Response`] of reqwest it says where
+/// it came from.
 ///
 /// # Errors
 ///

@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
 ///
 /// | key | means |
 /// |---|---|
-/// | `AccountName` | the account; its endpoints follow from the name where they are not given |
+/// | `AccountName` | the account; its endpoints follow from the name where they are not given, unless one that is has the account in its path |
 /// | `DefaultEndpointsProtocol` | the scheme of endpoints that follow from the name (default `https`) |
 /// | `EndpointSuffix` | their suffix (default `core.windows.net`) |
 /// | `BlobEndpoint`, `QueueEndpoint`, `TableEndpoint`, `FileEndpoint` | a primary endpoint |
@@ -141,11 +141,22 @@ impl ConnectionString {
             secondaries: [const { None }; 6],
             development: false,
         };
+        let mut given = [false; 6];
         for (service, primary, secondary) in GIVEN {
             let index = index_of(service);
             let is_given = values.endpoint(primary, &mut parsed.primaries[index])?;
+            given[index] = is_given;
             if values.endpoint(secondary, &mut parsed.secondaries[index])? && !is_given {
                 return Err(secondary.error(format!("needs `{}` beside it", primary.name())));
+            }
+        }
+        // An emulator: its other services are not in the cloud, where the name would lead.
+        let mut all = parsed.primaries.iter().zip(given);
+        if all.any(|(endpoint, given)| given && endpoint.as_ref().is_some_and(is_path_style)) {
+            for (endpoint, given) in parsed.primaries.iter_mut().zip(given) {
+                if !given {
+                    *endpoint = None;
+                }
             }
         }
         if parsed.primaries.iter().all(Option::is_none) {
@@ -391,6 +402,10 @@ impl<'t> Values<'t> {
         *slot = Some(Endpoint::parse(url).map_err(|error| error.of_setting(key.name()))?);
         Ok(true)
     }
+}
+
+fn is_path_style(endpoint: &Endpoint) -> bool {
+    endpoint.account_segment().is_some()
 }
 
 fn is_base64(text: &str) -> bool {

@@ -282,14 +282,46 @@ impl AccountEndpoint {
         if !matches!(service, StorageService::Dfs | StorageService::Web) {
             return None;
         }
+        self.of_service(StorageService::Blob)
+    }
+
+    /// The endpoint of another service of the same account, if it follows from this one: where the
+    /// host is `ACCOUNT.SERVICE.SUFFIX`, without a port of its own. Never that of a static web
+    /// site, whose zone does not follow.
+    ///
+    /// ```
+    /// use tower_geo_policy::azure_storage::{AccountEndpoint, StorageService};
+    ///
+    /// # fn main() -> Result<(), tower_geo_policy::azure_storage::DeriveError> {
+    /// let blob = AccountEndpoint::parse("https://contoso.blob.core.windows.net")?;
+    /// let queue = blob.sibling(StorageService::Queue).map(|queue| queue.to_string());
+    /// assert_eq!(queue.as_deref(), Some("https://contoso.queue.core.windows.net"));
+    ///
+    /// let emulator = AccountEndpoint::parse("http://127.0.0.1:10000/devstoreaccount1")?;
+    /// assert_eq!(emulator.sibling(StorageService::Queue), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn sibling(&self, service: StorageService) -> Option<Endpoint> {
+        let is_known = matches!(self.form, Form::Host | Form::Secondary);
+        if !is_known || service == StorageService::Web || self.endpoint.port().is_some() {
+            return None;
+        }
+        self.of_service(service)
+    }
+
+    /// This host with the label of another service.
+    fn of_service(&self, other: StorageService) -> Option<Endpoint> {
+        let service = self.service?;
         let mut labels: Vec<&str> = self.endpoint.host().split('.').collect();
         // The first label is the account's, whatever its name.
-        let of_service = |labels: &[&str]| {
+        let place_of = |labels: &[&str]| {
             let places = labels.iter().enumerate().skip(1);
             let mut places = places.filter(|(_, label)| **label == service.as_str());
             places.next().map(|(place, _)| place)
         };
-        let place = of_service(&labels)?;
+        let place = place_of(&labels)?;
         // Web sites of every account have a zone; its other services have one only where the
         // account was made with one, and then the end of the name is another.
         if service == StorageService::Web
@@ -298,8 +330,8 @@ impl AccountEndpoint {
         {
             labels.remove(1);
         }
-        let place = of_service(&labels)?;
-        *labels.get_mut(place)? = StorageService::Blob.as_str();
+        let place = place_of(&labels)?;
+        *labels.get_mut(place)? = other.as_str();
         self.endpoint.with_host(&labels.join(".")).ok()
     }
 

@@ -170,7 +170,8 @@ impl Group {
     }
 
     fn deliver(&self) {
-        /// A listener that panics must not silence the others for good.
+        /// The last note of a service drops its listeners, and one that panics then must not
+        /// silence the others for good.
         struct Delivering<'a> {
             group: &'a Group,
             done: bool,

@@ -256,8 +256,14 @@ impl Operation {
         let past = self.past.as_ref()?;
         if let Some((asked_after, advised)) = past.advised {
             if asked_after == sends {
-                let still = unavailable & bit(advised.region) == 0;
-                return Some(if still { advised } else { choice });
+                // What was advised before a wait holds only if the region still admits the send.
+                let others = !bit(advised.region);
+                let mut ignored = None;
+                let still = self.choose(context, now, unavailable | others, &mut ignored, draw);
+                return Some(still.map_or(choice, |still| Choice {
+                    ready: advised.ready,
+                    ..still
+                }));
             }
         }
         let planned = Planned {

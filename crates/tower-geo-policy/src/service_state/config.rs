@@ -114,7 +114,7 @@ impl<X: Send + Sync + 'static> ServiceConfig<X> {
         self
     }
 
-    /// One more listener; they are called in this order.
+    /// One more listener; they are called in this order. A panic of one is caught and counted.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
@@ -195,29 +195,33 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
     pub fn build(config: ServiceConfig<X>) -> Result<Self, ConfigError> {
         config.check()?;
         let breaker = config.breaker.map(Compiled::new).transpose()?;
-        let count = u8::try_from(config.regions.len()).unwrap_or(u8::MAX);
         let writable = config
             .regions
             .iter()
             .filter(|(_, region)| region.is_writable())
             .fold(0, |bits, (id, _)| bits | 1_u16 << id.index());
         let stripes = config.stripes.next_power_of_two();
+        let group = config
+            .group
+            .unwrap_or_else(|| GroupHandle::new(config.base))
+            .0;
         let core = Arc::new(Core::new(Parts {
             name: config.name,
-            regions: count,
+            region_names: config
+                .regions
+                .iter()
+                .map(|(_, region)| region.name().into())
+                .collect(),
             writable,
             stripes,
             breaker,
             mode: config.mode.to_bits(),
             gate_mode: config.gate,
             monitored: config.monitored,
+            base: group.base,
             listeners: config.listeners,
             on_change: config.on_change,
         }));
-        let group = config
-            .group
-            .unwrap_or_else(|| GroupHandle::new(config.base))
-            .0;
         let member = group.join(Arc::clone(&core));
         let inner = Arc::new(Inner {
             core: Arc::clone(&core),

@@ -1,6 +1,8 @@
 //! What all handles of a service share, without the user's data.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::lane::Lane;
 use crate::breaker::{
@@ -67,27 +69,38 @@ pub(crate) struct Core {
     /// How many monitors watch the regions that take writes (B11).
     monitors: AtomicU32,
     pub(crate) name: Arc<str>,
+    pub(crate) region_names: Arc<[Box<str>]>,
+    /// When the time of the service began.
+    base: Instant,
     listeners: Box<[Arc<dyn Listener>]>,
+    /// How often one of them panicked.
+    listener_panics: AtomicU64,
     on_change: Option<OnChange>,
 }
 
 /// What a [`Core`] is made of.
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
-    pub(crate) regions: u8,
+    /// One for each region.
+    pub(crate) region_names: Arc<[Box<str>]>,
     pub(crate) writable: u16,
     pub(crate) stripes: u8,
     pub(crate) breaker: Option<Compiled>,
     pub(crate) mode: u8,
     pub(crate) gate_mode: GateMode,
     pub(crate) monitored: bool,
+    pub(crate) base: Instant,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) on_change: Option<OnChange>,
 }
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let cells: Box<[_]> = (0..parts.regions).map(|_| Arc::new(Cell::new())).collect();
+        let cells: Box<[_]> = parts
+            .region_names
+            .iter()
+            .map(|_| Arc::new(Cell::new()))
+            .collect();
         let tallies = (0..parts.stripes).map(|_| match parts.breaker {
             Some(_) => cells
                 .iter()
@@ -110,7 +123,10 @@ impl Core {
             writable: parts.writable,
             monitors: AtomicU32::new(u32::from(parts.monitored)),
             name: parts.name,
+            region_names: parts.region_names,
+            base: parts.base,
             listeners: parts.listeners.into(),
+            listener_panics: AtomicU64::new(0),
             on_change: parts.on_change,
         }
     }
@@ -232,6 +248,17 @@ impl Core {
         self.changes.load(Acquire)
     }
 
+    /// An event of this service.
+    pub(crate) fn event(&self, at: Tick, kind: EventKind) -> Event {
+        Event {
+            service: Arc::clone(&self.name),
+            at,
+            kind,
+            base: self.base,
+            region_names: Arc::clone(&self.region_names),
+        }
+    }
+
     pub(crate) fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
@@ -244,7 +271,7 @@ impl Core {
     pub(crate) fn tell(&self, event: Option<&Event>) {
         if let Some(event) = event {
             for listener in &self.listeners {
-                listener.on_event(event);
+                self.shield(|| listener.on_event(event));
             }
         }
         let of_gate = event.is_none_or(|e| matches!(e.kind, EventKind::Gate { .. }));
@@ -255,8 +282,21 @@ impl Core {
 
     fn tell_watchers(&self) {
         if let Some(on_change) = &self.on_change {
-            on_change();
+            self.shield(on_change);
         }
+    }
+
+    /// Calls code of the user, and keeps its panic from whoever is served at this moment. Events
+    /// are also told while a service is dropped, perhaps by a thread that panics already: a second
+    /// panic would end the program.
+    fn shield(&self, call: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            self.listener_panics.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn listener_panics(&self) -> u64 {
+        self.listener_panics.load(Relaxed)
     }
 
     /// Writes that are under way, over all stripes.

@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use std::time::{Duration, Instant};
+//! use std::time::Instant;
 //! use tower_geo_policy::breaker::{Admission, BreakerSettings, Circuit, Outcome, Standing};
 //! use tower_geo_policy::region::{Endpoint, Region, RegionId, Regions};
 //! use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
@@ -71,7 +71,7 @@ mod writing;
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use config::{MAX_STRIPES, ServiceConfig};
 pub(crate) use core::{Calm, Core};
@@ -83,6 +83,7 @@ use crate::breaker::{
     end,
 };
 use crate::config_error::ConfigError;
+use crate::events::{EventKind, Resend};
 use crate::gate::AccountSwitch;
 use crate::group::Group;
 use crate::provider::Provider;
@@ -253,11 +254,7 @@ impl<X> ServiceState<X> {
     /// The instant of a tick; one that is too far away to be an instant is a century away.
     #[must_use]
     pub fn instant(&self, at: Tick) -> Instant {
-        const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-        let base = self.0.inner.group.base;
-        base.checked_add(Duration::from_nanos(at.as_nanos()))
-            .or_else(|| base.checked_add(CENTURY))
-            .unwrap_or(base)
+        at.after(self.0.inner.group.base)
     }
 }
 
@@ -503,6 +500,30 @@ impl<X> ServiceState<X> {
             now,
             &mut draw,
         )
+    }
+
+    /// Whether anybody listens; without a listener there is nothing to tell. One load.
+    #[inline]
+    #[must_use]
+    pub fn has_listeners(&self) -> bool {
+        self.0.lane.core.has_listeners()
+    }
+
+    /// How often a listener, or what was given as
+    /// [`on_change`](ServiceConfig::on_change), has panicked. Such a panic reaches no caller; the
+    /// panic hook of the program has printed it. Where panics abort, none is survived.
+    #[must_use]
+    pub fn listener_panics(&self) -> u64 {
+        self.0.lane.core.listener_panics()
+    }
+
+    /// Tells the listeners that a further send of an operation leaves (T9), on this thread and at
+    /// once. Called by whoever carries the operation out.
+    pub fn tell_resend(&self, resend: Resend, now: Tick) {
+        let core = &*self.0.lane.core;
+        if core.has_listeners() {
+            core.tell(Some(&core.event(now, EventKind::Resend(resend))));
+        }
     }
 
     /// Writes that are under way, for whoever waits for them to drain (G4).

@@ -214,7 +214,8 @@ impl<X: Send + Sync> OfAccount for Inner<X> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::time::Duration;
 

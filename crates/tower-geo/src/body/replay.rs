@@ -208,10 +208,11 @@ where
             return SizeHint::with_exact(0);
         };
         let shared = lock(shared);
-        if self.given == 0 {
-            shared.hint_at_start
-        } else {
-            shared.source.size_hint()
+        match self.given {
+            0 => shared.hint_at_start,
+            // What is kept and not given yet comes before what the source still has.
+            given if given < shared.kept.len() => SizeHint::default(),
+            _ => shared.source.size_hint(),
         }
     }
 }

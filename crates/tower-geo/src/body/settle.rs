@@ -119,10 +119,12 @@ where
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(error))) => {
-                if let Some(mut settling) = this.settling.take() {
-                    settling.pending.settle(Fault::BodyCut.verdict());
-                }
-                Poll::Ready(Some(Err(Error::from_inner(error.into()))))
+                let Some(mut settling) = this.settling.take() else {
+                    return Poll::Ready(Some(Err(Error::body_cut(None, error.into()))));
+                };
+                settling.pending.settle(Fault::BodyCut.verdict());
+                let state = settling.pending.state();
+                Poll::Ready(Some(Err(Error::body_cut(Some(state), error.into()))))
             }
             Poll::Pending => {
                 let Some(idle_for) = this
@@ -142,9 +144,7 @@ where
                 let Some(mut settling) = this.settling.take() else {
                     return Poll::Pending;
                 };
-                let error = settling
-                    .pending
-                    .timed_out("the body of the answer gave nothing for too long");
+                let error = Error::body_stalled(settling.pending.state());
                 settling.pending.settle(Fault::BodyStalled.verdict());
                 Poll::Ready(Some(Err(error)))
             }

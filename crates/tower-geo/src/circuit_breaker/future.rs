@@ -118,7 +118,7 @@ where
             } => match future.poll(cx) {
                 Poll::Ready(Ok(response)) => Poll::Ready(Ok(watch.answered(response, *pended))),
                 Poll::Ready(Err(error)) => {
-                    let error = Error::from_inner(error.into());
+                    let error = Error::of_client(watch.pending.state(), error.into());
                     watch.failed(&error, *pended);
                     Poll::Ready(Err(error))
                 }

@@ -15,6 +15,7 @@ use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
+use crate::served::region_name;
 
 /// Counts what becomes of every send and refuses those to a region that is not trusted. See the
 /// [module](super).
@@ -48,8 +49,8 @@ impl<S> CircuitBreaker<S> {
     #[inline]
     fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Breaker) {
-            return Err(scope::misplaced(state, Rank::Breaker, above));
+        if let Some(mistake) = scope::mistake(state, Rank::Breaker, request.uri()) {
+            return Err(mistake);
         }
         let handoff = if request.extensions().is_empty() {
             None
@@ -115,6 +116,13 @@ impl<S> CircuitBreaker<S> {
                     if !scope::is_driven(service_id(state)) {
                         state.note_operation(region, circuit, now);
                     }
+                    tracing::debug!(
+                        service = state.name(),
+                        region = region_name(state, region),
+                        circuit = circuit.as_str(),
+                        retry_after = ?refusal.until.map(|until| until.since(now)),
+                        "a send was refused: the circuit is open"
+                    );
                     return Err(Error::breaker_open(state, refusal.until, now));
                 }
             },
@@ -148,7 +156,11 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.admit(&mut request) {
             Ok(watch) => {
-                let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
+                let service = service_id(&self.state);
+                let _scope = match watch {
+                    Some(_) => scope::enter_own(service, Rank::Breaker),
+                    None => scope::enter(service, Rank::Breaker),
+                };
                 ResponseFuture::sending(self.inner.call(request), watch)
             }
             Err(error) => {

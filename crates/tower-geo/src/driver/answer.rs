@@ -13,6 +13,18 @@ pub(super) struct Kept<R> {
     pub(super) of_copy: Option<(RegionId, R)>,
     /// The client's last error.
     pub(super) error: Option<BoxError>,
+    /// The span of the send under way, if somebody wants one (E3).
+    pub(super) span: Option<tracing::Span>,
+}
+
+impl<R> Kept<R> {
+    /// Whatever is told meanwhile belongs to the send under way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn in_span<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _entered = self.span.as_ref().map(tracing::Span::enter);
+        act()
+    }
 }
 
 impl<R> Default for Kept<R> {
@@ -21,6 +33,7 @@ impl<R> Default for Kept<R> {
             held: None,
             of_copy: None,
             error: None,
+            span: None,
         }
     }
 }

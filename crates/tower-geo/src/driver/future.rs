@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 use tower_geo_policy::operation::{Failure, Finish, Operation, Plan, Reach, Step};
 use tower_service::Service;
 
-use super::driver::{Driver, Due, arm};
 use super::hedge::Hedge;
+use super::sending::{Driver, Due, arm};
 use super::start::{keep_for_later, request_id};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error};
@@ -88,7 +88,7 @@ where
         };
         let method = request.method().clone();
         let future = {
-            let _scope = scope::enter(service_id(&setting.state), setting.rank);
+            let _scope = scope::enter_own(service_id(&setting.state), setting.rank);
             setting.service.call(request)
         };
         let mut drive = Self::new(
@@ -141,6 +141,7 @@ where
                 is_armed: false,
                 first_limit: None,
                 is_paid: false,
+                has_hedge: false,
                 policy: setting.policy,
                 state: setting.state,
                 rank: setting.rank,
@@ -190,8 +191,11 @@ where
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
                     let polled = {
-                        let _scope = scope::enter(service_id(&driver.state), driver.rank);
-                        future.poll(cx)
+                        let _scope = scope::enter_own(service_id(&driver.state), driver.rank);
+                        match &driver.kept {
+                            None => future.poll(cx),
+                            Some(kept) => kept.in_span(|| future.poll(cx)),
+                        }
                     };
                     let (end, failed) = match polled {
                         Poll::Ready(Ok(response)) => {
@@ -203,21 +207,18 @@ where
                             (driver.failed(error.into(), stayed), true)
                         }
                         Poll::Pending => {
-                            if let Some(hedge) = this.hedge {
-                                if let Poll::Ready(ended) = hedge.as_mut().poll_end(cx) {
-                                    *this.hedge = None;
-                                    if let Some(end) = driver.hedge_ended(ended) {
-                                        let _scope = scope::enter_outrun(&driver.state);
-                                        this.phase.set(Phase::Done);
-                                        return Poll::Ready(end);
-                                    }
-                                    // The pending send is waited for, alone (H2).
-                                    continue;
+                            if let Poll::Ready(end) = driver.poll_hedge::<B>(this.hedge, cx) {
+                                if let Some(end) = end {
+                                    let _scope = scope::enter_outrun(&driver.state);
+                                    this.phase.set(Phase::Done);
+                                    return Poll::Ready(end);
                                 }
+                                // The pending send is waited for, alone (H2).
+                                continue;
                             }
                             match ready!(driver.poll_time::<B>(this.timer.as_mut(), cx)) {
                                 Due::Hedge => {
-                                    *this.hedge = driver.hedge::<B>();
+                                    *this.hedge = driver.prepare_hedge::<B>();
                                     continue;
                                 }
                                 Due::Limit => {}
@@ -238,21 +239,19 @@ where
                     // and the breaker, such as a time-out, the breaker has seen nothing yet and
                     // learns now that the send was cut.
                     let _scope = failed.then(|| scope::enter_time_out(service_id(&driver.state)));
-                    if this.hedge.is_some() {
+                    if this.hedge.as_ref().is_some_and(|hedge| hedge.is_sent()) {
                         driver.operation.wait_for_other();
                         this.phase.set(Phase::HedgeOnly);
                     } else {
+                        // One that has not left is overtaken by falling over.
+                        *this.hedge = None;
                         this.phase.set(Phase::Deciding);
                     }
                 }
                 PhaseProj::HedgeOnly => {
-                    if let Some(hedge) = this.hedge {
-                        let ended = ready!(hedge.as_mut().poll_end(cx));
-                        *this.hedge = None;
-                        if let Some(end) = driver.hedge_ended(ended) {
-                            this.phase.set(Phase::Done);
-                            return Poll::Ready(end);
-                        }
+                    if let Some(end) = ready!(driver.poll_hedge::<B>(this.hedge, cx)) {
+                        this.phase.set(Phase::Done);
+                        return Poll::Ready(end);
                     }
                     this.phase.set(Phase::Deciding);
                 }
@@ -263,6 +262,7 @@ where
                     }
                     Step::Wait(until) => {
                         driver.forget_readiness();
+                        driver.tell_wait(until);
                         let until = driver.state.instant(until).into();
                         arm(this.timer.as_mut(), until);
                         this.phase.set(Phase::Waiting);

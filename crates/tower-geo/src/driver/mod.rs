@@ -4,12 +4,13 @@
 //! handed over in the end. All decisions are the operation's.
 
 mod answer;
-mod driver;
 mod future;
 mod hedge;
 mod outcome;
 mod response_future;
+mod sending;
 mod start;
+mod tell;
 
 pub(crate) use future::{Drive, Setting};
 pub use response_future::ResponseFuture;

@@ -8,9 +8,8 @@ use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_after;
 use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::Trail;
-use tower_geo_policy::verdict::Verdict;
 
-use super::driver::Driver;
+use super::sending::Driver;
 use super::signature_limit;
 use super::start::request_id;
 use crate::error::{BoxError, Error, RequestLine};
@@ -25,7 +24,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let stayed = self
             .handoff
             .take()
-            .is_some_and(|handoff| !handoff.was_carried_out());
+            .is_some_and(|handoff| handoff.has_stayed());
         if stayed {
             self.operation.stay_home();
         }
@@ -56,10 +55,14 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         );
         let (now, draw) = (self.now(), self.draw());
         let region = self.operation.region();
+        let met_a_stale_copy = self.operation.met_a_stale_copy();
         let fate = self
             .operation
             .answered(&runtime::context(&self.state), &answer, now, draw);
-        self.tell(region, status.as_str(), verdict);
+        self.tell_end(status.as_str(), verdict);
+        if self.operation.met_a_stale_copy() != met_a_stale_copy {
+            self.tell_stale();
+        }
         self.limit_signature(now);
         match fate {
             Fate::Deliver { told: false } => return Some(response),
@@ -81,9 +84,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         error: BoxError,
         stayed: bool,
     ) -> Option<Result<Response<RB>, Error>> {
-        let error = Error::from_inner(error);
+        let error = Error::of_client(&self.state, error);
         if error.kind() == crate::ErrorKind::Config {
-            return Some(Err(error));
+            return self.cannot_be_sent(error);
         }
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
             let context = runtime::context(&self.state);
@@ -104,29 +107,42 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         None
     }
 
+    /// The program is to blame: no further send would go better, nor is any region.
+    fn cannot_be_sent(&mut self, error: Error) -> Option<Result<Response<RB>, Error>> {
+        let is_hedging = self.operation.is_hedging();
+        if !is_hedging && self.operation.sends() <= 1 {
+            return Some(Err(error.in_operation(self.request_line())));
+        }
+        let context = runtime::context(&self.state);
+        self.operation.not_sent(&context);
+        if is_hedging {
+            // The other send has left, and may answer.
+            return None;
+        }
+        // What became of an earlier send is what the caller has to know.
+        let finish = self.operation.finish_unready(&context);
+        Some(self.finish(finish))
+    }
+
+    fn request_line(&self) -> RequestLine {
+        let host = self
+            .state
+            .regions()
+            .get(self.home)
+            .map(|region| region.endpoint().authority().to_string());
+        RequestLine::new(&self.method, host)
+    }
+
     pub(super) fn timed_out(&mut self) {
         self.note_fault(Fault::TimedOut);
     }
 
     pub(super) fn note_fault(&mut self, fault: Fault) {
         let (now, draw) = (self.now(), self.draw());
-        let region = self.operation.region();
         self.operation
             .faulted(&runtime::context(&self.state), fault, now, draw);
-        self.tell(region, fault.as_str(), fault.verdict());
+        self.tell_end(fault.as_str(), fault.verdict());
         self.limit_signature(now);
-    }
-
-    /// E3: what became of a send that was not simply handed over.
-    pub(super) fn tell(&self, region: RegionId, ending: &str, verdict: Verdict) {
-        tracing::debug!(
-            service = self.state.name(),
-            region = crate::served::region_name(&self.state, region),
-            attempt = self.operation.sends(),
-            ending,
-            ?verdict,
-            "a send has ended"
-        );
     }
 
     pub(super) fn limit_signature(&mut self, now: Tick) {
@@ -172,19 +188,16 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             Finish::Failure(failure) => failure,
             _ => Failure::Transport,
         };
-        let host = self
-            .state
-            .regions()
-            .get(self.home)
-            .map(|region| region.endpoint().authority().to_string());
-        Err(Error::of_operation(
+        let error = Error::of_operation(
             &self.state,
             failure,
-            RequestLine::new(&self.method, host),
+            self.request_line(),
             self.operation.take_trail(),
             kept.error,
             self.now(),
-        ))
+        );
+        self.tell_failure(&error);
+        Err(error)
     }
 
     /// T8: so that a client above which repeats this operation can be told from others.
@@ -205,6 +218,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let after_ambiguous = self.operation.is_after_ambiguous(response.status());
         let trail: Trail = self.operation.take_trail();
         let age = ServedAge::of(&self.state, region, &response);
+        self.tell_served(region, age.map(|age| age.freshness()));
         let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
         response.extensions_mut().insert(served);
         response

@@ -12,7 +12,7 @@ use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, State, service_id};
+use crate::runtime::{self, State};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
@@ -28,8 +28,8 @@ pub(crate) enum Start {
 /// Looks at a request for the layer of that rank.
 #[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
-    if let Some(above) = scope::misplaced_above(service_id(state), rank) {
-        return Start::Refuse(scope::misplaced(state, rank, above));
+    if let Some(mistake) = scope::mistake(state, rank, request.uri()) {
+        return Start::Refuse(mistake);
     }
     let regions = state.regions();
     let Some(home) = regions.region_of(request.uri()) else {
@@ -46,6 +46,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
         .intent(request.method(), request.uri(), request.headers())
         .intent;
     if intent.is_neutral() {
+        return Start::Pass;
+    }
+    // I3: what only the writer answers is not redirected; naming a copy is the caller's own choice.
+    let only_for_writer = intent.is_read() && !intent.is_redirectable() && !intent.is_for_copy();
+    if only_for_writer && home != regions.writer() {
         return Start::Pass;
     }
     // R10: naming a copy is a pin, which no other pin lifts: without a redirect below, the write

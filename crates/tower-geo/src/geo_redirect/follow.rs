@@ -8,6 +8,7 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::background::BackgroundSend;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
 use crate::redirect::redirect;
@@ -43,6 +44,10 @@ impl<S> Layer<S> for FollowRedirectLayer {
 /// Carries out where a [`Retry`](crate::retry::Retry) above directs each send, and decides nothing.
 ///
 /// It works for any type of body, and costs a look at the request's extensions.
+///
+/// Without a retry of the same [`GeoService`] the first call ends with
+/// [`ErrorKind::Config`](crate::ErrorKind::Config). Whether one that was made is really above is
+/// not told: a foreign layer in between may run this one on another task, where nothing shows.
 #[derive(Clone, Debug)]
 pub struct FollowRedirect<S> {
     inner: S,
@@ -67,15 +72,37 @@ impl<S> FollowRedirect<S> {
 
     #[inline]
     fn follow<B>(&self, request: &mut Request<B>) -> Result<(), Error> {
-        if let Some(above) = scope::misplaced_above(service_id(&self.state), Rank::Redirect) {
-            return Err(scope::misplaced(&self.state, Rank::Redirect, above));
+        if let Some(mistake) = scope::mistake(&self.state, Rank::Redirect, request.uri()) {
+            return Err(mistake);
+        }
+        if !self.state.extra().has_retry() {
+            self.is_left_alone(request)?;
         }
         if request.extensions().is_empty() {
             return Ok(());
         }
         carry_out(&self.state, request)
     }
+
+    /// Nobody can ever direct a send here: there is no retry of this service.
+    #[cold]
+    fn is_left_alone<B>(&self, request: &Request<B>) -> Result<(), Error> {
+        let state = &self.state;
+        let is_ours = state.regions().region_of(request.uri()).is_some();
+        let intent = state
+            .provider()
+            .intent(request.method(), request.uri(), request.headers())
+            .intent;
+        if !is_ours || intent.is_neutral() || BackgroundSend::is_of(request.extensions(), state) {
+            return Ok(());
+        }
+        Err(Error::config(state, LEFT_ALONE))
+    }
 }
+
+const LEFT_ALONE: &str = "GeoRedirectLayer::below_retry only carries out what a RetryLayer above \
+    decides, and none was made from this GeoService; add one from the same GeoService, or leave \
+    out below_retry";
 
 /// Directs a request to where the driver above wants it, if that is elsewhere.
 pub(super) fn carry_out<B>(state: &State, request: &mut Request<B>) -> Result<(), Error> {

@@ -40,7 +40,8 @@ impl<P> GeoRedirectLayer<P> {
     }
 
     /// Only carries out what a [`RetryLayer`](crate::RetryLayer) above decides: for any type of
-    /// body, and the cheapest. Without a retry above it does nothing.
+    /// body, and the cheapest. Where no retry was made from the same
+    /// [`GeoService`], the first call ends with [`ErrorKind::Config`](crate::ErrorKind::Config).
     #[must_use]
     pub fn below_retry(self) -> FollowRedirectLayer {
         FollowRedirectLayer::new(self.service)

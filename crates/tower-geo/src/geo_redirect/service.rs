@@ -79,8 +79,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let started = match scope::misplaced_above(service_id(&self.state), Rank::Redirect) {
-            Some(above) => Start::Refuse(scope::misplaced(&self.state, Rank::Redirect, above)),
+        let started = match scope::mistake(&self.state, Rank::Redirect, request.uri()) {
+            Some(mistake) => Start::Refuse(mistake),
             None => match self.follow(&mut request) {
                 Some(Ok(())) => Start::Pass,
                 Some(Err(error)) => Start::Refuse(error),

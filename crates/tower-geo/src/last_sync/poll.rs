@@ -1,5 +1,6 @@
 //! Asks the secondary how far it is, in the background (F1).
 
+use std::fmt;
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, Uri};
@@ -15,6 +16,7 @@ use tower_service::Service;
 use super::service_clock;
 use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace};
 use crate::error::BoxError;
+use crate::redact::Redacted;
 use crate::runtime;
 use crate::service_handle::GeoService;
 
@@ -26,13 +28,24 @@ use crate::service_handle::GeoService;
 /// | `timeout` | 10 s | for one answer |
 /// | `jitter` | 0.1 | the share of `every` over which polls are spread |
 /// | `endpoint` | the secondary's; for dfs and web that of its blobs | who is asked |
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[must_use]
 pub struct LastSyncSettings {
     every: Duration,
     timeout: Duration,
     jitter: f64,
     endpoint: Option<String>,
+}
+
+impl fmt::Debug for LastSyncSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastSyncSettings")
+            .field("every", &self.every)
+            .field("timeout", &self.timeout)
+            .field("jitter", &self.jitter)
+            .field("endpoint", &Redacted(&self.endpoint))
+            .finish()
+    }
 }
 
 impl Default for LastSyncSettings {

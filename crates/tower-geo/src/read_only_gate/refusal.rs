@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use tower_geo_policy::gate::ReadOnly;
+use tower_geo_policy::region::LocationMode;
 use tower_geo_policy::tick::Tick;
 
 use crate::error::Error;
@@ -15,9 +16,20 @@ pub(super) fn error(state: &State, refused: &ReadOnly, now: Tick) -> Error {
 
 /// On a server: 503 with `Retry-After` and a problem body (RFC 9457).
 pub(super) fn response(state: &State, refused: &ReadOnly, now: Tick) -> Response<String> {
+    let mode = if state.in_maintenance() {
+        LocationMode::SecondaryOnly
+    } else {
+        state.mode()
+    };
+    // Only a copy can be promised; what shuts the gate is trouble with the primary, as a rule.
+    let reads = if state.regions().len() > 1 && mode.needs_secondary() {
+        "; reads still work"
+    } else {
+        ""
+    };
     // The name of a service is checked when it is built: nothing in it has to be escaped.
     let problem = format!(
-        r#"{{"type":"about:blank","title":"Service is read-only","status":503,"detail":"{}: {}; reads still work"}}"#,
+        r#"{{"type":"about:blank","title":"Service is read-only","status":503,"detail":"{}: {}{reads}"}}"#,
         state.name(),
         refused.why,
     );
@@ -40,3 +52,33 @@ pub(super) fn response(state: &State, refused: &ReadOnly, now: Tick) -> Response
 
 /// Seconds, where nobody knows when writes will be allowed again: an operator has to say so.
 const DEFAULT_RETRY_AFTER: f64 = 30.0;
+
+#[cfg(test)]
+mod tests {
+    use tower_geo_policy::gate::{GateCheck, ReadOnlyWhy};
+
+    use super::*;
+    use crate::GeoService;
+
+    fn problem(mode: LocationMode) -> String {
+        let service = GeoService::azure_storage("https://contoso.blob.core.windows.net")
+            .location_mode(mode)
+            .build()
+            .unwrap();
+        service.operator().read_only();
+        let GateCheck::Refused(refused) = service.state().check_gate(Tick::ZERO) else {
+            panic!("an operator said so");
+        };
+        assert_eq!(refused.why, ReadOnlyWhy::Operator);
+        response(&service.state(), &refused, Tick::ZERO).into_body()
+    }
+
+    /// G2: nothing is promised that only a secondary could keep.
+    #[test]
+    fn reads_are_promised_only_where_a_copy_takes_them() {
+        let with = problem(LocationMode::PrimaryThenSecondary);
+        assert!(with.contains("reads still work"), "{with}");
+        let without = problem(LocationMode::PrimaryOnly);
+        assert!(!without.contains("reads"), "{without}");
+    }
+}

@@ -146,6 +146,12 @@ impl<S, M> ReadOnlyGate<S, M> {
                 for circuit in Circuit::BOTH {
                     state.note_operation(writer, circuit, now);
                 }
+                tracing::debug!(
+                    service = state.name(),
+                    why = refused.why.as_str(),
+                    retry_after = ?refused.until.map(|until| until.since(now)),
+                    "a write was refused: read-only"
+                );
                 Err((refused, now))
             }
             // Nothing that this version knows refuses it.

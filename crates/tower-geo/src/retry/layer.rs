@@ -17,6 +17,7 @@ impl RetryLayer {
     /// Repeats the sends of this service, those with an empty body.
     #[must_use]
     pub fn new(service: GeoService) -> Self {
+        service.set_has_retry();
         Self {
             service,
             policy: EmptyBodies::default(),

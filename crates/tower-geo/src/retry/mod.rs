@@ -24,7 +24,9 @@
 //!
 //! # Errors
 //!
-//! See [`ErrorKind`](crate::ErrorKind). An answer of the service is never turned into an error.
+//! See [`ErrorKind`](crate::ErrorKind). An answer of the service is handed over, with one exception:
+//! where the request had to be sent again and its body is gone, the error says so and the answer is
+//! in its trail (T6).
 //!
 //! # Cancellation
 //!

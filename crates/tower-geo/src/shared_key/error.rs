@@ -1,3 +1,4 @@
+use crate::error::BoxError;
 use std::{error::Error, fmt};
 
 /// Why a request could not be signed, or a [`SharedKeyLayer`](super::SharedKeyLayer) not be built.
@@ -12,6 +13,7 @@ pub struct SharedKeyError {
 enum Kind {
     Account(&'static str),
     Key(&'static str),
+    Host,
     UnknownLength,
     Date,
 }
@@ -29,6 +31,10 @@ impl SharedKeyError {
         }
     }
 
+    pub(super) const fn host() -> Self {
+        Self { kind: Kind::Host }
+    }
+
     pub(super) const fn unknown_length() -> Self {
         Self {
             kind: Kind::UnknownLength,
@@ -39,10 +45,10 @@ impl SharedKeyError {
         Self { kind: Kind::Date }
     }
 
-    /// Whether the account name or the key that the layer was given cannot be right.
+    /// Whether the account name, the key or a host that the layer was given cannot be right.
     #[must_use]
     pub const fn is_config(&self) -> bool {
-        matches!(self.kind, Kind::Account(_) | Kind::Key(_))
+        matches!(self.kind, Kind::Account(_) | Kind::Key(_) | Kind::Host)
     }
 
     /// Whether the length of the body, which is signed, is not known: the request has no
@@ -58,6 +64,9 @@ impl fmt::Display for SharedKeyError {
         match self.kind {
             Kind::Account(problem) => write!(f, "account name for shared key {problem}"),
             Kind::Key(problem) => write!(f, "account key {problem}"),
+            Kind::Host => f.write_str(
+                "host for shared key must be a host name alone, without scheme, port and path",
+            ),
             Kind::UnknownLength => f.write_str(
                 "cannot sign a body of unknown length: set the content-length header, or give the body an exact size",
             ),
@@ -71,30 +80,28 @@ impl Error for SharedKeyError {}
 /// The error of [`SharedKey`](super::SharedKey): the request could not be signed, or the inner
 /// service failed.
 ///
-/// `source()` is the inner error itself, so that its kind can be found down the chain. With an inner
-/// error that does not implement [`Error`] (such as a boxed one), use
-/// [`into_inner`](Self::into_inner) to get at it.
+/// `source()` is the inner error itself, so that its kind can be found down the chain.
 #[derive(Debug)]
-pub struct SharedKeyServiceError<E> {
-    cause: Cause<E>,
+pub struct SharedKeyServiceError {
+    cause: Cause,
 }
 
 #[derive(Debug)]
-enum Cause<E> {
+enum Cause {
     Sign(SharedKeyError),
-    Inner(E),
+    Inner(BoxError),
 }
 
-impl<E> SharedKeyServiceError<E> {
+impl SharedKeyServiceError {
     pub(super) const fn sign(error: SharedKeyError) -> Self {
         Self {
             cause: Cause::Sign(error),
         }
     }
 
-    pub(super) const fn inner(error: E) -> Self {
+    pub(super) fn inner(error: impl Into<BoxError>) -> Self {
         Self {
-            cause: Cause::Inner(error),
+            cause: Cause::Inner(error.into()),
         }
     }
 
@@ -109,19 +116,19 @@ impl<E> SharedKeyServiceError<E> {
 
     /// The error of the inner service, if that is what failed.
     #[must_use]
-    pub const fn get_ref(&self) -> Option<&E> {
+    pub fn get_ref(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         match &self.cause {
             Cause::Sign(_) => None,
-            Cause::Inner(error) => Some(error),
+            Cause::Inner(error) => Some(&**error),
         }
     }
 
-    /// The error of the inner service.
+    /// The error of the inner service, to be downcast to its type.
     ///
     /// # Errors
     ///
     /// Why the request could not be signed, if the inner service was never called.
-    pub fn into_inner(self) -> Result<E, SharedKeyError> {
+    pub fn into_inner(self) -> Result<BoxError, SharedKeyError> {
         match self.cause {
             Cause::Sign(error) => Err(error),
             Cause::Inner(error) => Ok(error),
@@ -129,7 +136,7 @@ impl<E> SharedKeyServiceError<E> {
     }
 }
 
-impl<E> fmt::Display for SharedKeyServiceError<E> {
+impl fmt::Display for SharedKeyServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::Sign(_) => f.write_str("the request could not be signed"),
@@ -138,11 +145,11 @@ impl<E> fmt::Display for SharedKeyServiceError<E> {
     }
 }
 
-impl<E: Error + 'static> Error for SharedKeyServiceError<E> {
+impl Error for SharedKeyServiceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.cause {
             Cause::Sign(error) => Some(error),
-            Cause::Inner(error) => Some(error),
+            Cause::Inner(error) => Some(&**error),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::{SharedKeyError, SharedKeyServiceError};
+use crate::error::BoxError;
 use pin_project_lite::pin_project;
 use std::{
     fmt,
@@ -19,7 +20,7 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        // The request was signed and handed on.
+        // The request was handed on, signed if it had to be.
         Sent { #[pin] inner: F },
         // It could not be signed; taken by the one poll that returns it.
         Unsigned { error: Option<SharedKeyError> },
@@ -43,8 +44,9 @@ impl<F> ResponseFuture<F> {
 impl<F, R, E> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<R, E>>,
+    E: Into<BoxError>,
 {
-    type Output = Result<R, SharedKeyServiceError<E>>;
+    type Output = Result<R, SharedKeyServiceError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {

@@ -35,6 +35,7 @@ impl SharedKeyService {
 /// | setting | default | set by |
 /// |---|---|---|
 /// | `x-ms-date` | the system's clock | [`wall_clock`](Self::wall_clock); always replaces a caller's |
+/// | hosts | the account's | [`host`](Self::host) adds one |
 /// | `x-ms-version` | `2021-12-02` | [`service_version`](Self::service_version); a caller's header wins |
 #[derive(Clone)]
 pub struct SharedKeyLayer {
@@ -77,6 +78,28 @@ impl SharedKeyLayer {
     pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.signer.clock = Arc::new(clock);
         self
+    }
+
+    /// Signs requests to `host` as well, which does not tell by its name that it is the account's: a
+    /// custom domain, or a private endpoint. The port may be any.
+    ///
+    /// ```
+    /// # use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
+    /// # fn main() -> Result<(), tower_geo::shared_key::SharedKeyError> {
+    /// let layer = SharedKeyLayer::new("contoso", "c2VjcmV0", SharedKeyService::Blob)?
+    ///     .host("files.contoso.test")?;
+    /// # drop(layer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When it is no host name, or has a scheme, a port or a path.
+    pub fn host(mut self, host: impl AsRef<str>) -> Result<Self, SharedKeyError> {
+        let hosts = self.signer.hosts.with(host.as_ref());
+        self.signer.hosts = hosts.ok_or_else(SharedKeyError::host)?;
+        Ok(self)
     }
 
     /// Sends `version` as `x-ms-version` with requests that have none. It must be 2015-02-21 or

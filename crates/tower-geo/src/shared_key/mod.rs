@@ -17,8 +17,16 @@
 //! The layer signs the URI that it sees. Path-style endpoints (`http://127.0.0.1:10000/account`)
 //! work in both places with Azurite, which accepts the path of either region.
 //!
-//! Put it on a client that talks to the account only: it signs every request that has no
-//! `Authorization` header, whatever its host. A request that has one passes untouched.
+//! # What is signed
+//!
+//! Requests to the account, and no others, since a signature is worth as much as what it signs:
+//!
+//! - to `ACCOUNT.SERVICE.…` and `ACCOUNT-secondary.SERVICE.…`, with a DNS zone or not;
+//! - to `/ACCOUNT/…` and `/ACCOUNT-secondary/…` on an IP address or a name without dots;
+//! - to hosts that were named with [`SharedKeyLayer::host`], such as a custom domain.
+//!
+//! Everything else passes untouched, and so does a request that is authorised already: one with an
+//! `Authorization` header, or with a shared access signature (`sig=`) in its query.
 //!
 //! # Example
 //!
@@ -58,7 +66,7 @@
 //!
 //! # Errors
 //!
-//! [`SharedKeyError`] when the layer is built with an account or a key that cannot be right, or, as
+//! [`SharedKeyError`] when the layer is built with an account, a key or a host that cannot be right, or, as
 //! [`SharedKeyServiceError`], when a request cannot be signed: its length is unknown, or the wall
 //! clock shows a date that HTTP cannot write. Then nothing was sent.
 //!
@@ -68,6 +76,7 @@
 
 mod error;
 mod future;
+mod hosts;
 mod layer;
 mod service;
 mod string_to_sign;

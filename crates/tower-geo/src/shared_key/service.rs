@@ -1,11 +1,13 @@
 use super::{
     ResponseFuture, SharedKeyError, SharedKeyService, SharedKeyServiceError,
+    hosts::Hosts,
     string_to_sign::{Scheme, string_to_sign},
 };
+use crate::error::BoxError;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request,
+    HeaderMap, HeaderName, HeaderValue, Request, Uri,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use http_body::Body;
@@ -61,10 +63,11 @@ impl<S> SharedKey<S> {
 impl<S, B> Service<Request<B>> for SharedKey<S>
 where
     S: Service<Request<B>>,
+    S::Error: Into<BoxError>,
     B: Body,
 {
     type Response = S::Response;
-    type Error = SharedKeyServiceError<S::Error>;
+    type Error = SharedKeyServiceError;
     type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -87,6 +90,7 @@ pub(super) struct Signer {
     /// HMAC with the key already mixed in; the key is not kept apart from it.
     keyed: Hmac<Sha256>,
     scheme: Scheme,
+    pub(super) hosts: Hosts,
     pub(super) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     pub(super) version: HeaderValue,
 }
@@ -123,15 +127,20 @@ impl Signer {
             account: account.into(),
             keyed,
             scheme: service.scheme(),
+            hosts: Hosts::default(),
             clock: Arc::new(system_clock),
             version: HeaderValue::from_static("2021-12-02"),
         })
     }
 
-    /// Adds date, version and signature. The request is unchanged on an error, and when it already
-    /// has an `Authorization` header.
+    /// Adds date, version and signature. The request is unchanged on an error, when it is authorised
+    /// already, and when it is not for the account.
     fn sign<B: Body>(&self, request: &mut Request<B>) -> Result<(), SharedKeyError> {
-        if request.headers().contains_key(AUTHORIZATION) {
+        let (uri, headers) = (request.uri(), request.headers());
+        if headers.contains_key(AUTHORIZATION)
+            || has_signature(uri)
+            || !self.hosts.are_asked(&self.account, uri, headers)
+        {
             return Ok(());
         }
         let length = match self.scheme {
@@ -172,6 +181,15 @@ impl fmt::Debug for Signer {
             .field("scheme", &self.scheme)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the query holds a shared access signature.
+fn has_signature(uri: &Uri) -> bool {
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    pairs.any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("sig")
+    })
 }
 
 /// The length to sign where the request itself does not say it in a header.

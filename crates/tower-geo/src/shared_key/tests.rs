@@ -349,10 +349,8 @@ fn inner_error_is_the_source() {
 
     let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
     assert_eq!(source.kind(), io::ErrorKind::ConnectionRefused);
-    assert_eq!(
-        error.into_inner().unwrap().kind(),
-        io::ErrorKind::ConnectionRefused
-    );
+    let inner = error.into_inner().unwrap().downcast::<io::Error>().unwrap();
+    assert_eq!(inner.kind(), io::ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -384,6 +382,128 @@ fn authorized_request_passes_untouched() {
     let sent = signed(&layer(SharedKeyService::Blob, JUNE_2015), request);
     assert_eq!(sent.headers().len(), 1);
     assert_eq!(authorization(&sent), "Bearer token");
+}
+
+/// What is authorised by a shared access signature needs no key, and must not show that there is one.
+#[test]
+fn a_request_with_a_shared_access_signature_passes_untouched() {
+    for uri in [
+        "https://myaccount.blob.core.windows.net/c/b?sv=2024-01-01&sig=a%3D",
+        "https://myaccount.blob.core.windows.net/c/b?SIG=a",
+    ] {
+        let sent = signed(&layer(SharedKeyService::Blob, JUNE_2015), get(uri));
+        assert!(sent.headers().is_empty(), "{uri}");
+    }
+    let listed = get("https://myaccount.blob.core.windows.net/c?comp=list&prefix=sig");
+    let sent = signed(&layer(SharedKeyService::Blob, JUNE_2015), listed);
+    assert!(sent.headers().contains_key("authorization"));
+}
+
+/// A signature goes to the account only.
+#[test]
+fn requests_to_other_hosts_are_not_signed() {
+    let layer = layer(SharedKeyService::Blob, JUNE_2015);
+    for ours in [
+        "https://myaccount.blob.core.windows.net/c/b",
+        "https://MyAccount.Blob.core.windows.net./c/b",
+        "https://myaccount-secondary.blob.core.windows.net/c/b",
+        "https://myaccount-secondary-ipv6.blob.core.windows.net/c/b",
+        "https://myaccount-dualstack.dfs.core.windows.net/c/b",
+        "https://myaccount.z01.blob.storage.azure.net/c/b",
+        "http://127.0.0.1:10000/myaccount/c/b",
+        "http://[::1]:10000/myaccount-secondary/c/b",
+        "http://azurite:10000/myaccount",
+    ] {
+        let sent = signed(&layer, get(ours));
+        assert!(sent.headers().contains_key("authorization"), "{ours}");
+    }
+    for foreign in [
+        "https://evil.example.com/steal",
+        "https://evil.example.com/myaccount/c",
+        "https://myaccount.evil.example.com/c",
+        "https://myaccount2.blob.core.windows.net/c",
+        "https://myaccount-third.blob.core.windows.net/c",
+        "https://other.blob.core.windows.net/myaccount/c",
+        "http://127.0.0.1:10000/other/c",
+        "http://127.0.0.1:10000/myaccount2/c",
+    ] {
+        let sent = signed(&layer, get(foreign));
+        assert!(sent.headers().is_empty(), "{foreign}");
+    }
+}
+
+#[test]
+fn a_host_that_was_given_is_signed_whatever_its_port() {
+    let layer = layer(SharedKeyService::Blob, JUNE_2015);
+    let layer = layer.host("files.contoso.test").unwrap();
+    for ours in [
+        "https://files.contoso.test/c/b",
+        "https://FILES.contoso.test:8443/c/b",
+    ] {
+        let sent = signed(&layer, get(ours));
+        assert!(sent.headers().contains_key("authorization"), "{ours}");
+    }
+    assert!(
+        signed(&layer, get("https://contoso.test/c"))
+            .headers()
+            .is_empty()
+    );
+    for senseless in ["", "https://a.test", "a.test:443", "a.test/c", "me@a.test"] {
+        assert!(
+            layer.clone().host(senseless).unwrap_err().is_config(),
+            "{senseless}"
+        );
+    }
+}
+
+/// Where the client has moved the host into the header.
+#[test]
+fn a_relative_uri_is_judged_by_its_host_header() {
+    let layer = layer(SharedKeyService::Blob, JUNE_2015);
+    let at = |host: &str| {
+        let request = Request::get("/c/b").header("host", host);
+        let sent = signed(&layer, request.body(Sized::exact(0)).unwrap());
+        sent.headers().contains_key("authorization")
+    };
+    assert!(at("myaccount.blob.core.windows.net:443"));
+    assert!(!at("evil.example.com"));
+    assert!(
+        !signed(&layer, get("/c/b"))
+            .headers()
+            .contains_key("authorization")
+    );
+}
+
+/// A client whose error is boxed already can be signed for below the geo layers.
+#[test]
+fn a_client_with_boxed_errors_can_be_signed_for() {
+    fn is_error<E: Error + Send + ::std::marker::Sync + 'static>(_: &E) {}
+    struct Boxing(Client);
+    impl<B> Service<Request<B>> for Boxing {
+        type Response = Response<()>;
+        type Error = Box<dyn Error + Send + ::std::marker::Sync>;
+        type Future = Ready<Result<Response<()>, Self::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<B>) -> Self::Future {
+            assert!(self.0.fails);
+            ready(Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()))
+        }
+    }
+    let client = Boxing(Client {
+        fails: true,
+        ..Client::default()
+    });
+    let mut service = layer(SharedKeyService::Blob, JUNE_2015).layer(client);
+    let request = get("https://myaccount.blob.core.windows.net/c/b");
+
+    let error = call(&mut service, request).unwrap_err();
+
+    is_error(&error);
+    assert!(error.source().unwrap().is::<io::Error>());
 }
 
 #[test]

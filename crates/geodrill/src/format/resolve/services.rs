@@ -216,6 +216,7 @@ fn retry(
         replay_all: raw.replay == Some(raw::Replay::All),
         buffer: raw.buffer.value(),
         body_idle: timeout(raw.body_idle, 30_000, "body_idle")?,
+        resume: raw.resume.value() == Some(true),
         hedge,
     })
 }

@@ -70,6 +70,18 @@ fn given_endpoints_outrank_the_name() {
     );
 }
 
+/// With a local endpoint for one service, the others are not looked for in the public cloud.
+#[test]
+fn a_local_endpoint_keeps_the_others_out_of_the_cloud() {
+    let parsed = parse(
+        "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Zm9v;\
+         BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;\
+         QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1",
+    );
+    let known = StorageService::ALL.map(|service| parsed.primary(service).is_some());
+    assert_eq!(known, [true, true, false, false, false, false]);
+}
+
 #[test]
 fn every_service_has_a_pair_of_keys() {
     for (service, label) in [

@@ -277,6 +277,7 @@ impl Bench {
             settings: &self.settings,
             budgets: &self.budgets,
             advice: self.advice.as_deref(),
+            copies: None,
         };
         look(&Context::new(service, &self.account))
     }

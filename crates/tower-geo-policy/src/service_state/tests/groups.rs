@@ -156,24 +156,56 @@ fn a_listener_may_call_back() {
     assert_eq!(world.told.lines(), expected);
 }
 
-/// B10: a listener that panics does not silence the others for good.
+/// B10: a panic of a listener ends there: the caller's read goes on, and the others are told.
 #[test]
-fn a_listener_that_panics_is_survived() {
+fn a_listener_that_panics_reaches_no_caller() {
     let world = World::with(quick(), |config| {
-        config.listener(Arc::new(|event: &Event| {
+        let panics = |event: &Event| {
             let opens = matches!(event.kind, EventKind::Breaker { .. }) && event.at == ms(1010);
             assert!(!opens, "this listener panics once");
-        }))
+        };
+        config.listener(Arc::new(panics))
     });
-    let state = world.state.clone();
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        world.open_reads(1010, 2);
-    }));
-    assert!(panicked.is_err());
-    state.reset(P, ms(2000));
+    world.open_reads(1010, 2);
+    assert_eq!(world.state.listener_panics(), 1);
+    world.state.reset(P, ms(2000));
     assert_eq!(
         world.told.lines().last().unwrap(),
         "2000 blob gate read-write breaker"
     );
     assert!(world.state.is_calm());
+    assert_eq!(world.state.listener_panics(), 1);
+}
+
+/// B10: an event that is told while a thread unwinds does not end the program.
+#[test]
+fn a_listener_that_panics_while_a_service_is_dropped_aborts_nothing() {
+    let (group, told) = (GroupHandle::new(base()), Told::default());
+    let world = World::member("blob", &group, &told, quick(), |config| config);
+    let stays = World::member("dfs", &group, &told, quick(), |config| {
+        config.listener(Arc::new(|event: &Event| {
+            let follows = matches!(event.kind, EventKind::Gate { .. });
+            assert!(!follows, "this listener panics at its gate");
+        }))
+    });
+    world.open_reads(1010, 2);
+    let panics = stays.state.listener_panics();
+    let unwound = std::thread::spawn(move || {
+        let _dropped_while_it_unwinds = world;
+        panic!("a caller that panics");
+    })
+    .join();
+    assert!(unwound.is_err());
+    assert!(stays.state.listener_panics() > panics);
+}
+
+/// B10: people read clocks, not ticks.
+#[test]
+fn an_event_says_at_which_instant_it_happened() {
+    let start = base();
+    let (group, told) = (GroupHandle::new(start), Told::default());
+    let world = World::member("blob", &group, &told, quick(), |config| config);
+    world.open_reads(1010, 2);
+    let told = told.0.lock().unwrap();
+    assert_eq!(told[0].instant(), start + Duration::from_millis(1010));
 }

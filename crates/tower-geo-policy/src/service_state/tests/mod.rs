@@ -115,6 +115,7 @@ impl Told {
                 EventKind::Secondary { region, to } => {
                     format!("{at} {service} r{} {to}", region.index())
                 }
+                EventKind::Resend(resend) => format!("{at} {service} {resend:?}"),
             }
         };
         self.0.lock().unwrap().iter().map(line).collect()

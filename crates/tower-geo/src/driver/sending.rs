@@ -13,7 +13,7 @@ use tower_service::Service;
 
 use super::answer::Kept;
 use super::copy_request;
-use super::hedge::{Ended, Hedge};
+use super::hedge::{Ended, Hedge, Progress};
 use super::start::request_id;
 use crate::body::{BodyPolicy, Upload};
 use crate::error::{BoxError, Error};
@@ -33,6 +33,8 @@ pub(super) struct Driver<S, P, R, PB> {
     pub(super) first_limit: Option<Tick>,
     /// Whether a send has been paid for and has not left.
     pub(super) is_paid: bool,
+    /// Whether a hedge was made, or could not be (H1).
+    pub(super) has_hedge: bool,
     pub(super) policy: P,
     pub(super) state: State,
     pub(super) rank: Rank,
@@ -130,7 +132,11 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             if limit.is_some_and(|limit| limit <= now) {
                 return Poll::Ready(Due::Limit);
             }
-            let hedge_at = self.operation.hedge_at(settings);
+            let hedge_at = if self.has_hedge {
+                None
+            } else {
+                self.operation.hedge_at(settings)
+            };
             if hedge_at.is_some_and(|at| at <= now) {
                 self.is_armed = false;
                 self.first_limit = limit;
@@ -187,53 +193,86 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         self.is_ready = false;
         self.is_armed = false;
         self.is_paid = false;
-        let _scope = scope::enter(service_id(&self.state), self.rank);
-        Some(Ok(self.service.call(request)))
+        self.tell_send();
+        let _scope = scope::enter_own(service_id(&self.state), self.rank);
+        let service = &mut self.service;
+        Some(Ok(match &self.kept {
+            None => service.call(request),
+            Some(kept) => kept.in_span(|| service.call(request)),
+        }))
     }
 
-    /// Begins a hedge, if a region is there for it and the request can be sent twice (H1, H3).
-    pub(super) fn hedge<B>(&mut self) -> Option<Pin<Box<Hedge<S, PB>>>>
+    /// Gets a hedge ready to leave, if the request can be sent twice (H1).
+    pub(super) fn prepare_hedge<B>(&mut self) -> Option<Pin<Box<Hedge<S, PB>>>>
     where
         S: Service<Request<PB>, Response = Response<RB>> + Clone,
         S::Error: Into<BoxError>,
         P: BodyPolicy<B, Body = PB>,
     {
-        let now = self.now();
+        self.has_hedge = true;
         let kept = self
             .request
             .as_ref()
-            .filter(|kept| self.policy.is_whole(kept.body()));
-        let copy = kept.and_then(|kept| copy_request(&self.policy, kept));
-        let plan = self
-            .operation
-            .hedge(&runtime::context(&self.state), now)
-            .filter(|_| copy.is_some())?;
-        let mut request = copy?;
-        if let Some(handoff) = Handoff::for_plan(&self.state, plan) {
-            request.extensions_mut().insert(handoff);
-        }
-        let settings = &self.state.extra().retry;
-        let limit = self.operation.send_limit(settings, None);
-        let limit = limit.map(|limit| self.state.instant(limit).into());
-        let hedge = Hedge::new(self.service.clone(), request, limit, self.state.clone());
+            .filter(|kept| self.policy.is_whole(kept.body()))?;
+        let request = copy_request(&self.policy, kept)?;
+        let hedge = Hedge::new(self.service.clone(), request, self.state.clone());
         Some(Box::pin(hedge))
+    }
+
+    /// Drives a hedge, if there is one. When it is over, `Some` ends the operation.
+    pub(super) fn poll_hedge<B>(
+        &mut self,
+        hedge: &mut Option<Pin<Box<Hedge<S, PB>>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Response<RB>, Error>>>
+    where
+        S: Service<Request<PB>, Response = Response<RB>> + Clone,
+        S::Error: Into<BoxError>,
+        P: BodyPolicy<B, Body = PB>,
+    {
+        while let Some(mut sending) = hedge.as_mut().map(Pin::as_mut) {
+            match ready!(sending.as_mut().poll_progress(cx)) {
+                Progress::IsReady => {
+                    let (context, now) = (runtime::context(&self.state), self.now());
+                    let Some(plan) = self.operation.hedge(&context, now) else {
+                        // No region may take it (H3).
+                        *hedge = None;
+                        return Poll::Ready(None);
+                    };
+                    let limit = self.operation.send_limit(context.settings, None);
+                    let limit = limit.map(|limit| self.state.instant(limit).into());
+                    self.tell_resend();
+                    sending.send(Handoff::for_plan(&self.state, plan), limit);
+                }
+                Progress::NotSent => {
+                    *hedge = None;
+                    return Poll::Ready(None);
+                }
+                Progress::Ended(ended) => {
+                    let handoff = sending.take_handoff();
+                    *hedge = None;
+                    return Poll::Ready(self.hedge_ended(ended, handoff));
+                }
+            }
+        }
+        Poll::Pending
     }
 
     /// Takes the end of a hedge; `Some` ends the operation.
     pub(super) fn hedge_ended(
         &mut self,
         ended: Ended<Response<RB>>,
+        handoff: Option<Handoff>,
     ) -> Option<Result<Response<RB>, Error>> {
         self.operation.speak_of_hedge(true);
+        if handoff.is_some_and(|handoff| handoff.has_stayed()) {
+            self.operation.stay_home();
+        }
         let end = match ended {
             Ended::Answered(response) => self.answered(response).map(Ok),
             Ended::Failed(error) => self.failed(error, false),
             Ended::TimedOut => {
                 self.timed_out();
-                None
-            }
-            Ended::NotSent => {
-                self.operation.not_sent(&runtime::context(&self.state));
                 None
             }
         };
