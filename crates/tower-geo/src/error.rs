@@ -451,10 +451,7 @@ impl fmt::Debug for Error {
             .field("service", &self.service_name())
             .field("trail", &self.inner.trail)
             .field("retry_after", &self.inner.retry_after)
-            .field(
-                "source",
-                &self.source().map(Words),
-            )
+            .field("source", &self.source().map(Words))
             .finish_non_exhaustive()
     }
 }

@@ -101,11 +101,6 @@ impl Served {
     }
 
     #[cfg(feature = "metrics")]
-    pub(crate) fn region(&self) -> RegionId {
-        self.inner.region
-    }
-
-    #[cfg(feature = "metrics")]
     pub(crate) fn is_of(&self, state: &State) -> bool {
         self.inner.state.is_same_service(state)
     }
