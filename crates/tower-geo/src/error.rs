@@ -1,5 +1,7 @@
 //! The one error of the stack: what kind, what was tried, what to do.
 
+mod text;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
@@ -538,4 +540,3 @@ impl StdError for Error {
 
 #[cfg(test)]
 mod tests;
-mod text;
