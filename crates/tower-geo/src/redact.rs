@@ -61,7 +61,7 @@ pub(crate) fn redact(text: &str) -> String {
     clean
 }
 
-const fn is_end_of_word(c: char) -> bool {
+fn is_end_of_word(c: char) -> bool {
     c.is_whitespace()
         || matches!(
             c,

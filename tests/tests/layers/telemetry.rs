@@ -253,7 +253,7 @@ async fn transitions_are_logged() {
         .into_iter()
         .map(|line| {
             line.split_once("] ")
-                .map_or(line.clone(), |(_, line)| line.to_owned())
+                .map_or_else(|| line.clone(), |(_, line)| line.to_owned())
         })
         .filter(|line| line.starts_with("WARN") || line.starts_with("INFO"))
         .collect();

@@ -309,7 +309,7 @@ impl Observed {
         };
         let last = state.extra().copies.last_sync.get();
         if let Some(behind) = last.behind(runtime::now()) {
-            gauge.observe(behind.as_secs_f64(), &[self.name.clone()]);
+            gauge.observe(behind.as_secs_f64(), std::slice::from_ref(&self.name));
         }
     }
 }

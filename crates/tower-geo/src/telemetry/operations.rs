@@ -172,7 +172,7 @@ impl Record {
         if let Some(served) = served {
             self.trail(served.trail());
             if served.is_from_copy() {
-                self.from_copy(served);
+                self.copy_answered(served);
             }
         }
         self.sends(served.map(Served::trail));
@@ -236,7 +236,7 @@ impl Record {
         }
     }
 
-    fn from_copy(&self, served: &Served) {
+    fn copy_answered(&self, served: &Served) {
         let instruments = self.metrics.instruments();
         let region = self.metrics.region(served.region());
         let mut attributes = vec![self.metrics.service()];
