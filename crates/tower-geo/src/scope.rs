@@ -35,7 +35,7 @@ impl Rank {
 
 #[derive(Clone, Copy)]
 struct Scope {
-    /// The service, as [`ServiceState::id`](tower_geo_policy::service_state::ServiceState::id); 0 is none.
+    /// The service, as [`service_id`]; 0 is none.
     service: usize,
     rank: Rank,
     driven: bool,

@@ -1,4 +1,4 @@
-//! Carries an [`Operation`] out: the one loop behind Retry and GeoRedirect.
+//! Carries an [`Operation`](tower_geo_policy::operation::Operation) out: the one loop behind Retry and GeoRedirect.
 //!
 //! It asks the operation what comes next, sends, waits, and keeps the answers that may have to be
 //! handed over in the end. All decisions are the operation's.
