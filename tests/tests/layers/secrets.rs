@@ -6,11 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{Method, Request};
+use http_body_util::BodyExt;
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 use tower_geo::telemetry::Metrics;
 use tower_geo::{
     Account, BoxError, Event, GeoService, LogEvents, MonitorSettings, ReplicationStats,
-    ReplicationStatus, RequestOptions, Served,
+    ReplicationStatus, RequestOptions, ResumeLayer, Served,
 };
 use tower_geo_testkit::strict::{Reply, Script};
 
@@ -156,6 +157,11 @@ fn outages() -> Vec<(&'static str, Vec<Reply>, Vec<Reply>)> {
             vec![answer(403).header("x-ms-error-code", "InsufficientAccountPermissions")],
         ),
         (
+            "broken bodies",
+            vec![answer(200).header("content-length", "11").cut_body_after(6)],
+            vec![answer(200)],
+        ),
+        (
             "lost and found",
             vec![Reply::reset(), answer(412), answer(409)],
             vec![answer(412)],
@@ -186,6 +192,7 @@ async fn play(heard: &Heard, told: &Told, outage: &str, service: GeoService, scr
         }
     });
     let stack = ServiceBuilder::new()
+        .layer(ResumeLayer::new(service.clone()).clone_bodies())
         .layer(metrics.operations())
         .layer(service.layer().clone_bodies())
         .layer(metrics.sends())
@@ -203,6 +210,10 @@ async fn play(heard: &Heard, told: &Told, outage: &str, service: GeoService, scr
                     Ok(answer) => {
                         if let Some(served) = Served::of(answer.extensions()) {
                             heard.note(served);
+                        }
+                        if let Err(error) = answer.into_body().collect().await {
+                            heard.note(&error);
+                            heard.note(&error.to_string());
                         }
                     }
                     Err(error) => {

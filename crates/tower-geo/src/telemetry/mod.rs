@@ -17,6 +17,7 @@
 //! | the copy is too far behind for this read | debug | an answer of a copy is not handed over | `service`, `region`, `attempt`, `behind` |
 //! | an answer is handed over | debug | unless it is simply the first | `service`, `region`, `attempts`, `freshness` (of a copy) |
 //! | an operation has ended without an answer | debug | it ends with an error of the stack | `service`, `error`, `attempts`, `retry_after` |
+//! | a body broke off, its rest will be fetched | debug | by [`ResumeLayer`](crate::ResumeLayer) | `service`, `region`, `resume`, `from`, `end`, `wait`, `stalled` |
 //! | a write was refused: read-only | debug | the gate is closed | `service`, `why`, `retry_after` |
 //! | a send was refused: the circuit is open | debug | the breaker alone, or below foreign layers | `service`, `region`, `circuit`, `retry_after` |
 //! | a circuit has changed its state | warn, info | with [`LogEvents`]; warn when it opens | `service`, `region`, `circuit`, `from`, `to`, `why` |
