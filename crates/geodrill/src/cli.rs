@@ -43,7 +43,7 @@ Examples:
       play an outage, and see which region served when
   geodrill run drills/*.toml drills/*.yaml --format json > results.json
       play several, for a program; the exit code is 1 if an expectation fails
-  geodrill run drills/flapping.toml --seed 7
+  geodrill run drills/flapping.yaml --seed 7
       the same with other random choices
   geodrill plot drills/hard-down.toml -o hard-down.svg
       the time line as a picture
@@ -105,7 +105,7 @@ Examples:
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Draw the time line of a drill as SVG
+    /// Draw the time line of a drill as SVG; the exit code is that of `run`
     Plot {
         /// The drill file; `-` reads JSON from standard input
         file: PathBuf,
@@ -173,12 +173,56 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// A stream whose reader may go away, as `head` does when it has seen enough: what is written
+/// from then on is lost, and that is no failure.
+struct Unread<'a> {
+    to: &'a mut dyn Write,
+    gone: bool,
+}
+
+impl<'a> Unread<'a> {
+    fn new(to: &'a mut dyn Write) -> Self {
+        Self { to, gone: false }
+    }
+
+    fn tolerate<T>(&mut self, done: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(otherwise)
+            }
+            done => done,
+        }
+    }
+}
+
+impl Write for Unread<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone {
+            return Ok(bytes.len());
+        }
+        let done = self.to.write(bytes);
+        self.tolerate(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let done = self.to.flush();
+        self.tolerate(done, ())
+    }
+}
+
 /// See [`crate::run_cli`].
 pub(crate) fn main<A, S>(arguments: A, out: &mut dyn Write, err: &mut dyn Write) -> u8
 where
     A: IntoIterator<Item = S>,
     S: Into<std::ffi::OsString> + Clone,
 {
+    // What a drill comes to does not depend on who reads it.
+    let (out, err): (&mut dyn Write, &mut dyn Write) =
+        (&mut Unread::new(out), &mut Unread::new(err));
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -186,18 +230,17 @@ where
             let fine = !error.use_stderr();
             let stream: &mut dyn Write = if fine { out } else { err };
             // Nobody is left to tell when this fails.
-            let _ = write!(stream, "{}", shown.ansi());
+            let _ = write!(stream, "{}", shown.ansi()).and_then(|()| stream.flush());
             return if fine { FINE } else { UNUSABLE };
         }
     };
-    match obey(arguments.command, out, err) {
+    let obeyed = obey(arguments.command, out, err);
+    match obeyed.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,
         Err(Stop::Unusable(problem)) => {
             let _ = writeln!(err, "geodrill: {problem}");
             UNUSABLE
         }
-        // The reader has seen enough, as `head` does.
-        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => FINE,
         Err(Stop::Output(error)) => {
             let _ = writeln!(err, "geodrill: cannot write: {error}");
             UNUSABLE
@@ -249,20 +292,7 @@ fn obey(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8
                 Ok(UNUSABLE)
             }
         },
-        Command::Plot { file, output, seed } => {
-            let drill = load(&file, seed)?;
-            let report = play(drill, false)?;
-            let svg = plot::draw(&report)
-                .map_err(|message| Problem::at("", format!("cannot draw: {message}")))?;
-            if output == Path::new("-") {
-                out.write_all(svg.as_bytes())?;
-            } else {
-                fs::write(&output, svg).map_err(|error| {
-                    Problem::at("", format!("cannot write {}: {error}", output.display()))
-                })?;
-            }
-            Ok(FINE)
-        }
+        Command::Plot { file, output, seed } => plot_one(&file, &output, seed, out, err),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "geodrill", &mut script);
@@ -275,6 +305,55 @@ fn obey(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8
 fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
+}
+
+/// Draws a file; the exit code is that of playing it, and what a picture cannot show is told.
+fn plot_one(
+    file: &Path,
+    output: &Path,
+    seed: Option<u64>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<u8, Stop> {
+    let drawn = load(file, seed).and_then(|drill| {
+        let keep = expect::looks_at_operations(&drill.expect);
+        let report = play(drill, keep)?;
+        let svg = plot::draw(&report)
+            .map_err(|message| Problem::at("", format!("cannot draw: {message}")))?;
+        let checked = checked(&report)?;
+        Ok((report, svg, checked))
+    });
+    let (report, svg, checked) = match drawn {
+        Ok(drawn) => drawn,
+        Err(problem) => {
+            writeln!(err, "geodrill: {}: {problem}", file.display())?;
+            return Ok(UNUSABLE);
+        }
+    };
+    if output == Path::new("-") {
+        out.write_all(svg.as_bytes())?;
+    } else {
+        fs::write(output, svg).map_err(|error| {
+            Problem::at("", format!("cannot write {}: {error}", output.display()))
+        })?;
+    }
+    for warning in &report.seen.warnings {
+        writeln!(err, "geodrill: {}: warning: {warning}", file.display())?;
+    }
+    let failed = checked.iter().filter(|checked| !checked.ok);
+    let mut code = FINE;
+    for one in failed {
+        writeln!(
+            err,
+            "geodrill: {}: failed {}: wanted {}, got {}",
+            file.display(),
+            one.at,
+            one.wanted,
+            one.got()
+        )?;
+        code = FAILED;
+    }
+    Ok(code)
 }
 
 /// Plays each file; one that cannot be used does not keep the others from being played.
@@ -339,9 +418,9 @@ fn checked(report: &Report) -> Result<Vec<Checked>, Problem> {
     if report.expect.is_empty() {
         return Ok(Vec::new());
     }
-    let value = result::value(report)
+    let found = result::found(report)
         .map_err(|error| Problem::at("", format!("cannot write the result: {error}")))?;
-    Ok(expect::check(&report.expect, &value))
+    Ok(expect::check(&report.expect, found))
 }
 
 fn load(file: &Path, seed: Option<u64>) -> Result<Drill, Problem> {
@@ -354,7 +433,9 @@ fn load(file: &Path, seed: Option<u64>) -> Result<Drill, Problem> {
             .map_err(|error| unreadable(&error))?;
         (bytes, Syntax::Json)
     } else {
-        let syntax = match file.extension().and_then(|extension| extension.to_str()) {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        let extension = extension.map(str::to_ascii_lowercase);
+        let syntax = match extension.as_deref() {
             Some("json") => Syntax::Json,
             Some("toml") => Syntax::Toml,
             Some("yaml" | "yml") => Syntax::Yaml,

@@ -12,6 +12,20 @@ pub(crate) struct Checked {
     pub(crate) at: String,
     pub(crate) wanted: Value,
     pub(crate) got: Value,
+    /// Whether the pointer led to anything; `got` is null where it did not.
+    #[serde(skip)]
+    pub(crate) there: bool,
+}
+
+impl Checked {
+    /// What came, for people.
+    pub(crate) fn got(&self) -> String {
+        if self.there {
+            self.got.to_string()
+        } else {
+            "nothing there".to_owned()
+        }
+    }
 }
 
 /// Whether a wish can look at single operations or background sends, so that they must be kept.
@@ -25,17 +39,40 @@ pub(crate) fn looks_at_operations(expect: &[Expect]) -> bool {
     })
 }
 
-/// Checks every wish against a result.
-pub(crate) fn check(expect: &[Expect], result: &Value) -> Vec<Checked> {
+/// The steps of a JSON pointer.
+pub(crate) fn steps(pointer: &str) -> Vec<String> {
+    pointer
+        .split('/')
+        .skip(1)
+        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+        .collect()
+}
+
+/// Adds what the steps lead to from a value.
+pub(crate) fn follow(value: &Value, steps: &[String], out: &mut Vec<Value>) {
+    match steps.split_first() {
+        None => out.push(value.clone()),
+        Some((step, rest)) => {
+            for child in children(value, step) {
+                follow(child, rest, out);
+            }
+        }
+    }
+}
+
+/// Checks every wish against what its pointer led to, in the order of `expect`.
+pub(crate) fn check(expect: &[Expect], found: Vec<Vec<Value>>) -> Vec<Checked> {
     expect
         .iter()
-        .flat_map(|expect| {
-            let found = Found::at(&expect.at, result);
+        .zip(found)
+        .flat_map(|(expect, found)| {
+            let found = Found::new(&expect.at, found);
             expect.wishes.iter().map(move |wish| Checked {
                 ok: found.grants(wish),
                 at: expect.at.clone(),
                 wanted: wanted(wish),
                 got: found.clone().into_value(),
+                there: !matches!(found, Found::Nothing),
             })
         })
         .collect()
@@ -70,31 +107,20 @@ fn number(bound: f64) -> Value {
 
 /// What a pointer leads to.
 #[derive(Clone, Debug)]
-enum Found<'a> {
+enum Found {
     Nothing,
-    One(&'a Value),
+    One(Value),
     /// With a `*` in the pointer: what is there of each element; elements without it are left
     /// out.
-    Each(Vec<&'a Value>),
+    Each(Vec<Value>),
 }
 
-impl<'a> Found<'a> {
-    fn at(pointer: &str, result: &'a Value) -> Self {
-        let mut here = vec![result];
-        let mut many = false;
-        for token in pointer.split('/').skip(1) {
-            let token = token.replace("~1", "/").replace("~0", "~");
-            here = here
-                .into_iter()
-                .flat_map(|value| children(value, &token))
-                .collect();
-            many |= token == "*";
+impl Found {
+    fn new(pointer: &str, found: Vec<Value>) -> Self {
+        if pointer.split('/').skip(1).any(|token| token == "*") {
+            return Self::Each(found);
         }
-        match (many, here.first()) {
-            (true, _) => Self::Each(here),
-            (false, Some(value)) => Self::One(value),
-            (false, None) => Self::Nothing,
-        }
+        found.into_iter().next().map_or(Self::Nothing, Self::One)
     }
 
     fn grants(&self, wish: &Wish) -> bool {
@@ -150,8 +176,8 @@ impl<'a> Found<'a> {
     fn into_value(self) -> Value {
         match self {
             Self::Nothing => Value::Null,
-            Self::One(value) => value.clone(),
-            Self::Each(list) => list.into_iter().cloned().collect(),
+            Self::One(value) => value,
+            Self::Each(list) => list.into_iter().collect(),
         }
     }
 }
@@ -190,6 +216,15 @@ fn same(left: &Value, right: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(expect: &[Expect], result: &Value) -> Vec<Checked> {
+        let found = expect.iter().map(|expect| {
+            let mut found = Vec::new();
+            follow(result, &steps(&expect.at), &mut found);
+            found
+        });
+        super::check(expect, found.collect())
+    }
 
     fn holds(result: &Value, at: &str, wish: Wish) -> bool {
         let expect = Expect {
@@ -253,6 +288,20 @@ mod tests {
                 .iter()
                 .all(|checked| !checked.ok && checked.got == json!(5))
         );
+    }
+
+    #[test]
+    fn a_pointer_to_nothing_is_told_from_a_null() {
+        let got = |at: &str| {
+            let expect = Expect {
+                at: at.to_owned(),
+                wishes: vec![Wish::Is(json!(1))],
+            };
+            check(&[expect], &json!({"n": null, "list": []}))[0].got()
+        };
+        assert_eq!(got("/n"), "null");
+        assert_eq!(got("/m"), "nothing there");
+        assert_eq!(got("/list/*"), "[]");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, DeriveError, StorageService};
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::provider::Provider;
+use tower_geo_policy::region::{Region, Regions};
 
 use crate::problem::Problem;
 
@@ -66,6 +67,15 @@ pub(crate) fn explain(question: &Question<'_>) -> Result<Explained, Problem> {
             .map_err(|_| refuse("--header", "the value is not one of a header"))?;
         headers.append(name, value);
     }
+    if !is_of(&account, &uri) {
+        return Ok(Explained {
+            service: service.as_str(),
+            intent: word(Intent::NEUTRAL),
+            gated: false,
+            redirectable: false,
+            why: "not one of the service's endpoints: passes untouched (I8)",
+        });
+    }
     let provider = AzureStorage::at(service, account.endpoint());
     let ruling = provider.intent(&method, &uri, &headers);
     Ok(Explained {
@@ -75,6 +85,28 @@ pub(crate) fn explain(question: &Question<'_>) -> Result<Explained, Problem> {
         redirectable: ruling.intent.is_redirectable(),
         why: ruling.why,
     })
+}
+
+/// Whether a path on the endpoint's host is one of the service's own (I8): path style says the
+/// account in its first segment, the primary's or the secondary's.
+fn is_of(account: &AccountEndpoint, path: &Uri) -> bool {
+    let endpoints = [
+        Some(account.endpoint().clone()),
+        account.derive_secondary().ok(),
+    ];
+    let regions: Vec<Region> = endpoints
+        .into_iter()
+        .flatten()
+        .zip(["primary", "secondary"])
+        .map(|(endpoint, name)| Region::new(name, endpoint).writable(name == "primary"))
+        .collect();
+    let Ok(regions) = Regions::new(regions) else {
+        return true;
+    };
+    let mut parts = path.clone().into_parts();
+    parts.scheme = account.endpoint().scheme().parse().ok();
+    parts.authority = account.endpoint().authority().parse().ok();
+    Uri::from_parts(parts).is_ok_and(|uri| regions.region_of(&uri).is_some())
 }
 
 const fn word(intent: Intent) -> &'static str {

@@ -89,11 +89,7 @@ fn paint(
     let root = SVGBackend::with_string(svg, (WIDTH, height)).into_drawing_area();
     root.fill(&BACKGROUND)?;
     let (header, mut rest) = root.split_vertically(HEADER);
-    let name = match report.name.as_str() {
-        "" => "a drill without a name",
-        name => name,
-    };
-    write_at(&header, name, (20, 14), &text(18, &INK))?;
+    write_at(&header, &report.title(), (20, 14), &text(18, &INK))?;
     let summary = Summary::of(report);
     let line = format!(
         "{} operations in {}: {} succeeded, {} failed, {} refused, {} cancelled; {} sends per operation",

@@ -1,14 +1,14 @@
 //! The result of a drill as JSON, field by field as the format has it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::expect::Checked;
+use crate::expect::{self, Checked};
 use crate::format::Fault;
 use crate::run::Report;
 use crate::stack::Info;
@@ -119,6 +119,23 @@ impl<'a> Output<'a> {
             warnings: &seen.warnings,
             expect,
         }
+    }
+}
+
+impl Output<'_> {
+    /// One key of the result as a value.
+    fn part(&self, name: &str) -> Result<Option<Value>, serde_json::Error> {
+        Ok(Some(match name {
+            "name" => serde_json::to_value(self.name)?,
+            "seed" => serde_json::to_value(self.seed)?,
+            "operations" => serde_json::to_value(&self.operations)?,
+            "events" => serde_json::to_value(&self.events)?,
+            "background" => serde_json::to_value(&self.background)?,
+            "summary" => serde_json::to_value(&self.summary)?,
+            "warnings" => serde_json::to_value(self.warnings)?,
+            "expect" => serde_json::to_value(self.expect)?,
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -364,7 +381,54 @@ impl<'a> EventOut<'a> {
     }
 }
 
-/// The result as a value, for the pointers of `expect`.
-pub(crate) fn value(report: &Report) -> Result<Value, serde_json::Error> {
-    serde_json::to_value(Output::new(report, &[]))
+/// What the pointer of each `expect` leads to.
+///
+/// Only what the pointers name becomes a value, and operations do one at a time: a result may be
+/// large, and is not to be in memory twice.
+pub(crate) fn found(report: &Report) -> Result<Vec<Vec<Value>>, serde_json::Error> {
+    let pointers: Vec<Vec<String>> = report
+        .expect
+        .iter()
+        .map(|expect| expect::steps(&expect.at))
+        .collect();
+    let mut found = vec![Vec::new(); pointers.len()];
+    let output = Output::new(report, &[]);
+    let mut parts: HashMap<&str, Value> = HashMap::new();
+    for (steps, found) in pointers.iter().zip(&mut found) {
+        match steps.first().map(String::as_str) {
+            // Everything is asked for, so everything it is.
+            None | Some("*") => expect::follow(&serde_json::to_value(&output)?, steps, found),
+            Some("operations") if steps.len() > 1 => {}
+            Some(name) => {
+                if !parts.contains_key(name)
+                    && let Some(part) = output.part(name)?
+                {
+                    parts.insert(name, part);
+                }
+                if let Some(part) = parts.get(name) {
+                    expect::follow(part, &steps[1..], found);
+                }
+            }
+        }
+    }
+    for (index, record) in report.seen.operations.iter().flatten().enumerate() {
+        let mut value = None;
+        for (steps, found) in pointers.iter().zip(&mut found) {
+            let asked = match steps.as_slice() {
+                [first, which, ..] if first == "operations" => {
+                    which == "*" || which.parse() == Ok(index)
+                }
+                _ => false,
+            };
+            if !asked {
+                continue;
+            }
+            let value = match &mut value {
+                Some(value) => value,
+                none => none.insert(serde_json::to_value(OperationOut { record, report })?),
+            };
+            expect::follow(value, &steps[2..], found);
+        }
+    }
+    Ok(found)
 }

@@ -46,6 +46,23 @@ pub(crate) struct Report {
     pub(crate) end_ms: u64,
 }
 
+impl Report {
+    /// The name in one line, as people read it.
+    pub(crate) fn title(&self) -> String {
+        let words = self.name.split(char::is_control);
+        let title = words
+            .map(str::trim)
+            .filter(|words| !words.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        if title.is_empty() {
+            "a drill without a name".to_owned()
+        } else {
+            title
+        }
+    }
+}
+
 /// Plays a drill to its end.
 pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Problem> {
     let (runtime, idle) =
@@ -53,6 +70,7 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
     let script = Script::new(&mut drill);
     let stores = drill.stores.values();
     let stores = stores.map(|lag| Store::new(*lag, drill.start)).collect();
+    let unasked = unasked(&drill);
     let (stage, services, end_ms) = runtime.block_on(async {
         let stage = Arc::new(Stage::new(
             script,
@@ -60,6 +78,7 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
             drill.services.len(),
             options.keep,
         ));
+        unasked.into_iter().for_each(|warning| stage.warn(warning));
         let services = Arc::new(Services::build(&drill, &stage)?);
         let driver = Driver::new(&mut drill, Arc::clone(&stage), Arc::clone(&services), idle);
         let end_ms = driver.spawn(options.progress).await?;
@@ -70,6 +89,16 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
     for (index, host) in stage.script().unmatched() {
         let warning = format!("rules[{index}] (host {host}) never matched anything");
         stage.seen().warnings.push(warning);
+    }
+    for host in stage.script().unused_hosts() {
+        let warning = format!("hosts.{host}: nothing was ever sent there");
+        stage.seen().warnings.push(warning);
+    }
+    for (host, store) in drill.stores.keys().zip(stage.stores().iter()) {
+        if !store.is_used() {
+            let warning = format!("stores.{host}: nothing was ever asked of it");
+            stage.seen().warnings.push(warning);
+        }
     }
     let services = services.info().to_vec();
     let seen = stage.take_seen();
@@ -82,6 +111,21 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
         seen,
         end_ms,
     })
+}
+
+/// Settings that wait for something that nothing in the drill asks for.
+fn unasked(drill: &Drill) -> Vec<String> {
+    let services = drill.services.iter();
+    services
+        .filter(|service| service.max_staleness.is_some() && service.last_sync.is_none())
+        .map(|service| {
+            format!(
+                "services.{}.max_staleness: without last_sync the age of the copy is never known, \
+                 so every answer of it is too old",
+                service.name
+            )
+        })
+        .collect()
 }
 
 /// What a request is made from, each time it is due.

@@ -1,11 +1,11 @@
 //! Which answer the wire gives to a send: the rules of a drill, and what its hosts do otherwise.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use indexmap::IndexMap;
 use tower_geo::fault::{Rules, Sent};
 
 use crate::format::{Answer, BodyEnd, Drill, What};
@@ -14,7 +14,8 @@ use crate::random::{Purpose, Stream};
 /// The rules and hosts of a drill, with what has been used of them.
 #[derive(Debug)]
 pub(crate) struct Script {
-    hosts: HashMap<String, Arc<Answer>>,
+    /// In the order of the file, each with whether anything was sent there.
+    hosts: IndexMap<String, (Arc<Answer>, bool)>,
     /// A host without an entry: 200, at once.
     otherwise: Arc<Answer>,
     rules: Rules<Arc<Answer>>,
@@ -28,7 +29,7 @@ impl Script {
         Self {
             hosts: std::mem::take(&mut drill.hosts)
                 .into_iter()
-                .map(|(host, answer)| (host, Arc::new(answer)))
+                .map(|(host, answer)| (host, (Arc::new(answer), false)))
                 .collect(),
             otherwise: Arc::new(Answer {
                 latency: Duration::ZERO,
@@ -49,6 +50,9 @@ impl Script {
 
     /// The answer to a send that a rule gives: the first that matches and has one left.
     pub(crate) fn answer_of_rule(&mut self, sent: &Sent<'_>) -> Option<Arc<Answer>> {
+        if let Some((_, used)) = self.hosts.get_mut(sent.host()) {
+            *used = true;
+        }
         let draws = &mut self.draws;
         self.rules
             .answer(sent, |rule| draws[rule].unit())
@@ -57,7 +61,17 @@ impl Script {
 
     /// What a host does when no rule matches.
     pub(crate) fn answer_of_host(&self, host: &str) -> Arc<Answer> {
-        Arc::clone(self.hosts.get(host).unwrap_or(&self.otherwise))
+        let known = self.hosts.get(host).map(|(answer, _)| answer);
+        Arc::clone(known.unwrap_or(&self.otherwise))
+    }
+
+    /// Hosts of the drill that nothing was ever sent to.
+    pub(crate) fn unused_hosts(&self) -> Vec<String> {
+        let hosts = self.hosts.iter();
+        hosts
+            .filter(|(_, (_, used))| !used)
+            .map(|(host, _)| host.clone())
+            .collect()
     }
 
     /// The indices of rules that no send ever matched, with the hosts that they asked for.

@@ -11,8 +11,8 @@ pub(crate) struct Track {
     changes: Vec<(u64, Level)>,
 }
 
-/// How far from usual a state is; worse ones are greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// How far from usual a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// Closed; read-write; in use.
     Usual,
@@ -28,6 +28,24 @@ impl Level {
             "open" | "read-only" | "set-aside" => Self::Stopped,
             "half-open" | "trial" => Self::Trying,
             _ => Self::Usual,
+        }
+    }
+}
+
+/// A set of states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Levels {
+    pub(crate) usual: bool,
+    pub(crate) trying: bool,
+    pub(crate) stopped: bool,
+}
+
+impl Levels {
+    const fn add(&mut self, level: Level) {
+        match level {
+            Level::Usual => self.usual = true,
+            Level::Trying => self.trying = true,
+            Level::Stopped => self.stopped = true,
         }
     }
 }
@@ -71,19 +89,23 @@ pub(crate) fn tracks(report: &Report, service: usize) -> Vec<Track> {
 }
 
 impl Track {
-    /// The worst state in an interval of time, the end excluded.
-    pub(crate) fn worst(&self, from: u64, until: u64) -> Level {
-        let before = self.changes.iter().rev().find(|(at, _)| *at <= from);
-        let within = self
-            .changes
-            .iter()
-            .filter(|(at, _)| *at > from && *at < until);
-        before
-            .into_iter()
-            .chain(within)
-            .map(|(_, level)| *level)
-            .max()
-            .unwrap_or(Level::Usual)
+    /// The states in an interval of time, the end excluded: one that lasted no time counts too.
+    pub(crate) fn within(&self, from: u64, until: u64) -> Levels {
+        let mut levels = Levels::default();
+        let mut at_first = Level::Usual;
+        let mut changed_at_once = false;
+        for (at, level) in &self.changes {
+            if *at < from {
+                at_first = *level;
+            } else if *at < until {
+                changed_at_once |= *at == from;
+                levels.add(*level);
+            }
+        }
+        if !changed_at_once {
+            levels.add(at_first);
+        }
+        levels
     }
 
     /// The stretches of time in which the state was not the usual one.
@@ -103,20 +125,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_of_time_shows_its_worst_state() {
+    fn a_stretch_of_time_has_all_its_states() {
         let track = Track {
             label: String::new(),
             changes: vec![
                 (10, Level::Stopped),
                 (20, Level::Trying),
                 (25, Level::Usual),
+                // A probe that is answered at once.
+                (30, Level::Trying),
+                (30, Level::Usual),
             ],
         };
-        assert_eq!(track.worst(0, 10), Level::Usual);
-        assert_eq!(track.worst(0, 11), Level::Stopped);
-        assert_eq!(track.worst(12, 15), Level::Stopped);
-        assert_eq!(track.worst(20, 30), Level::Trying);
-        assert_eq!(track.worst(25, 30), Level::Usual);
+        let shown = |from, until| {
+            let Levels {
+                usual,
+                trying,
+                stopped,
+            } = track.within(from, until);
+            [(usual, '-'), (trying, '?'), (stopped, '#')]
+                .into_iter()
+                .filter_map(|(there, sign)| there.then_some(sign))
+                .collect::<String>()
+        };
+        assert_eq!(shown(0, 10), "-");
+        assert_eq!(shown(0, 11), "-#");
+        assert_eq!(shown(10, 20), "#");
+        assert_eq!(shown(12, 15), "#");
+        assert_eq!(shown(20, 30), "-?");
+        assert_eq!(shown(26, 30), "-");
+        assert_eq!(shown(30, 31), "-?");
+        assert_eq!(shown(0, 40), "-?#");
         assert_eq!(
             track.stretches(40),
             [(10, 20, Level::Stopped), (20, 25, Level::Trying)]

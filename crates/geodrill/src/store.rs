@@ -21,6 +21,7 @@ pub(crate) struct Store {
     start: SystemTime,
     objects: HashMap<String, Vec<Version>>,
     changes: u64,
+    used: bool,
 }
 
 /// What a path was from an instant on.
@@ -60,11 +61,18 @@ impl Store {
             start,
             objects: HashMap::new(),
             changes: 0,
+            used: false,
         }
+    }
+
+    /// Whether anything was ever asked of it.
+    pub(crate) const fn is_used(&self) -> bool {
+        self.used
     }
 
     /// Does what was asked at an instant, and answers at once.
     pub(crate) fn serve(&mut self, asked: &Asked, body: Bytes, at: Duration) -> Answer {
+        self.used = true;
         let (status, mut headers, body) = self
             .route(asked, body, at)
             .unwrap_or_else(|(status, code)| refusal(status, code));

@@ -10,13 +10,14 @@ use crate::format::Millis;
 use crate::result::Summary;
 use crate::run::Report;
 use crate::stage::{Event, EventRecord};
-use crate::states::{self, Level};
+use crate::states::{self, Levels};
 use crate::timeline::{Bucket, Timeline};
 
 /// Columns of a time line; with its labels it fits a terminal of 100.
 const COLUMNS: usize = 72;
-/// Events that are listed; `--format json` has them all.
-const EVENTS: usize = 12;
+/// Events that are listed from the start, and so many from the end, where the regions come back;
+/// `--format json` has them all.
+const EVENTS: usize = 8;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -34,7 +35,11 @@ pub(crate) fn write(report: &Report, expect: &[Checked]) -> Result<String, fmt::
         time_line(&mut out, report, &timeline, service)?;
     }
     events(&mut out, report)?;
-    writeln!(out, "{}", sums(&Summary::of(report)))?;
+    writeln!(
+        out,
+        "{}",
+        sums(&Summary::of(report), report.seen.latencies.is_empty())
+    )?;
     for warning in &report.seen.warnings {
         writeln!(out, "{WARN}warning{WARN:#} {warning}")?;
     }
@@ -43,10 +48,7 @@ pub(crate) fn write(report: &Report, expect: &[Checked]) -> Result<String, fmt::
 }
 
 fn heading(out: &mut String, report: &Report) -> fmt::Result {
-    let name = match report.name.as_str() {
-        "" => "a drill without a name",
-        name => name,
-    };
+    let name = report.title();
     writeln!(
         out,
         "{BOLD}{name}{BOLD:#}\n{DIM}{} operations in {} of virtual time, seed {}{DIM:#}\n",
@@ -121,15 +123,14 @@ fn time_line(
             trouble.trim_end()
         )?;
     }
+    let mut mixed = false;
     for track in &tracks {
         write!(out, "  {:label_width$}  ", track.label)?;
         for column in 0..columns as u64 {
             let from = column * width_ms;
-            match track.worst(from, from + width_ms) {
-                Level::Usual => write!(out, "{DIM}─{DIM:#}")?,
-                Level::Trying => write!(out, "{WARN}▒{WARN:#}")?,
-                Level::Stopped => write!(out, "{BAD}█{BAD:#}")?,
-            }
+            let (sign, style) = sign(track.within(from, from + width_ms));
+            mixed |= matches!(sign, '▄' | '▞');
+            write!(out, "{style}{sign}{style:#}")?;
         }
         out.push('\n');
     }
@@ -146,12 +147,26 @@ fn time_line(
     } else {
         key.push("─ closed, read-write  ▒ half open, trial  █ open, read-only".to_owned());
     }
-    writeln!(
-        out,
-        "  {:label_width$}  {DIM}{}{DIM:#}\n",
-        "",
-        key.join("  ")
-    )
+    let mut keys = vec![key.join("  ")];
+    if mixed {
+        keys.push("▄ some of the time open  ▞ the same, with trials in between".to_owned());
+    }
+    for key in keys {
+        writeln!(out, "  {:label_width$}  {DIM}{key}{DIM:#}", "")?;
+    }
+    out.push('\n');
+    Ok(())
+}
+
+/// The sign for the states of one column.
+const fn sign(levels: Levels) -> (char, Style) {
+    match (levels.stopped, levels.trying, levels.usual) {
+        (true, false, false) => ('█', BAD),
+        (true, false, true) => ('▄', BAD),
+        (true, true, _) => ('▞', BAD),
+        (false, true, _) => ('▒', WARN),
+        (false, false, _) => ('─', DIM),
+    }
 }
 
 /// Marks of time, every twelve columns.
@@ -204,7 +219,20 @@ fn events(out: &mut String, report: &Report) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "{BOLD}events{BOLD:#}")?;
-    for record in events.iter().take(EVENTS) {
+    let between = events.len().saturating_sub(2 * EVENTS);
+    // A line that says that one is left out is no shorter than that one.
+    let between = if between > 1 { between } else { 0 };
+    for (index, record) in events.iter().enumerate() {
+        if index == EVENTS && between > 0 {
+            writeln!(
+                out,
+                "  {DIM}{:>10}  and {between} between: --format json has them all{DIM:#}",
+                "…"
+            )?;
+        }
+        if (EVENTS..EVENTS + between).contains(&index) {
+            continue;
+        }
         let info = &report.services[record.service];
         let region = record
             .region
@@ -212,12 +240,6 @@ fn events(out: &mut String, report: &Report) -> fmt::Result {
             .map_or("", String::as_str);
         let what = told(record, region);
         writeln!(out, "  {:>10}  {}  {what}", Millis(record.at_ms), info.name)?;
-    }
-    if let Some(more) = events.len().checked_sub(EVENTS).filter(|more| *more > 0) {
-        writeln!(
-            out,
-            "  {DIM}and {more} more: --format json has them all{DIM:#}"
-        )?;
     }
     out.push('\n');
     Ok(())
@@ -236,7 +258,7 @@ fn told(record: &EventRecord, region: &str) -> String {
     }
 }
 
-fn sums(summary: &Summary<'_>) -> Table {
+fn sums(summary: &Summary<'_>, none_was_timed: bool) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     let share = |count: u64| {
@@ -262,13 +284,17 @@ fn sums(summary: &Summary<'_>) -> Table {
     for (region, count) in &summary.sends {
         table.add_row([&format!("  {region}"), &count.to_string(), ""]);
     }
-    table.add_row([
-        "latency",
-        &format!("{} ms", summary.p50_ms),
-        "half of the operations took no longer",
-    ]);
-    table.add_row(["", &format!("{} ms", summary.p99_ms), "99 of 100"]);
-    table.add_row(["", &format!("{} ms", summary.max_ms), "the longest"]);
+    if none_was_timed {
+        table.add_row(["latency", "–", "no operation got an answer or failed"]);
+    } else {
+        table.add_row([
+            "latency",
+            &format!("{} ms", summary.p50_ms),
+            "half of the operations took no longer",
+        ]);
+        table.add_row(["", &format!("{} ms", summary.p99_ms), "99 of 100"]);
+        table.add_row(["", &format!("{} ms", summary.max_ms), "the longest"]);
+    }
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -289,7 +315,7 @@ fn wishes(out: &mut String, expect: &[Checked]) -> fmt::Result {
     for checked in expect.iter().filter(|checked| !checked.ok) {
         writeln!(out, "  {BAD}failed{BAD:#} {}", checked.at)?;
         writeln!(out, "    wanted  {}", checked.wanted)?;
-        writeln!(out, "    got     {}", checked.got)?;
+        writeln!(out, "    got     {}", checked.got())?;
     }
     Ok(())
 }

@@ -137,6 +137,9 @@ fn mutations() -> Vec<(String, Value)> {
             Value::Object(map) => {
                 replace(json!(7));
                 replace(json!("text"));
+                // The values in the order of the keys are no object.
+                replace(json!([]));
+                replace(map.values().cloned().collect());
                 let is_pattern = path.ends_with("headers");
                 if !is_free_form(&path) || is_pattern {
                     let mut more = map.clone();

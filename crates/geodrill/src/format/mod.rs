@@ -1,12 +1,13 @@
 //! The drill format: from the text of a file to a drill that can be played.
 //!
-//! Three steps: `tree` (syntax), `raw` (keys and types), `resolve` (defaults,
+//! Three steps: `tree` (syntax), `raw` by way of `strict` (keys and types), `resolve` (defaults,
 //! names, sense). A problem of any of them carries the path of the key.
 
 mod maybe;
 mod millis;
 mod raw;
 mod resolve;
+mod strict;
 mod tree;
 mod unsupported;
 
@@ -21,6 +22,8 @@ use serde_json::Value;
 use tower_geo::fault::Rules;
 use tower_geo_policy::region::Endpoint;
 
+use strict::{Failure, Strict};
+
 pub(crate) use millis::Millis;
 pub use tree::Syntax;
 
@@ -29,23 +32,16 @@ use crate::problem::Problem;
 /// Reads a drill; every key is checked, and every name resolved.
 pub(crate) fn read(text: &str, syntax: Syntax) -> Result<Drill, Problem> {
     let tree = tree::parse(text, syntax)?;
-    let raw = serde_path_to_error::deserialize(tree).map_err(|error| key_problem(&error))?;
+    let raw = serde_path_to_error::deserialize(Strict(tree)).map_err(|error| {
+        let path = tree::path_of(error.path());
+        match error.into_inner() {
+            // Where a key is missing, the path is that of the object.
+            Failure::Missing(key) if path.is_empty() => Problem::at(key, "missing"),
+            Failure::Missing(key) => Problem::at(format!("{path}.{key}"), "missing"),
+            failure => Problem::at(path, failure.to_string()),
+        }
+    })?;
     resolve::resolve(raw)
-}
-
-/// An error about a key names the key itself; where it is missing, serde names the object.
-fn key_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    let path = tree::path_of(error.path());
-    let message = error.inner().to_string();
-    let quoted = |start: &str| message.strip_prefix(start)?.split_once('`');
-    if let Some((_, rest)) = quoted("unknown field `") {
-        return Problem::at(path, format!("unknown key{rest}"));
-    }
-    if let Some((key, _)) = quoted("missing field `") {
-        let dot = if path.is_empty() { "" } else { "." };
-        return Problem::at(format!("{path}{dot}{key}"), "missing");
-    }
-    Problem::at(path, message)
 }
 
 /// A drill with every default filled in.

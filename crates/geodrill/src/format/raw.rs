@@ -31,7 +31,7 @@ pub(super) struct Drill {
     #[serde(default)]
     pub(super) hosts: IndexMap<String, Host>,
     #[serde(default)]
-    pub(super) accounts: IndexMap<String, Account>,
+    pub(super) accounts: Maybe<IndexMap<String, Account>>,
     #[serde(default)]
     pub(super) stores: IndexMap<String, Store>,
     #[serde(default)]

@@ -264,6 +264,151 @@ fn a_problem_names_the_path_of_its_key() {
     }
 }
 
+/// Serde takes a list for a structure, if nobody stops it.
+#[test]
+fn a_list_is_no_object() {
+    let expected = "expected an object, got a list";
+    let of_rate = "services.b.breaker.rate";
+    for (text, path) in [
+        ("[]".to_owned(), ""),
+        (service(r#""retry": []"#), "services.b.retry"),
+        (service(r#""breaker": {"rate": [0.9, "2m", 20]}"#), of_rate),
+        (
+            rule(r#""host": "a.test", "answers": [[503]]"#),
+            "rules[0].answers[0]",
+        ),
+        (format!(r#"{{{BLOB}, "requests": [[]]}}"#), "requests[0]"),
+        (format!(r#"{{{BLOB}, "hosts": []}}"#), "hosts"),
+        (r#"{"services": [[]]}"#.to_owned(), "services"),
+    ] {
+        let problem = problem(&text);
+        assert_eq!(
+            (problem.path(), problem.message()),
+            (path, expected),
+            "{text}"
+        );
+    }
+    let head = "services:\n  b:\n    provider: static\n";
+    for (text, path) in [
+        ("- 1\n".to_owned(), ""),
+        (
+            format!("{head}    breaker: {{rate: [0.9, 2m, 20]}}\n"),
+            of_rate,
+        ),
+    ] {
+        let problem = read(&text, Syntax::Yaml).unwrap_err();
+        assert_eq!(
+            (problem.path(), problem.message()),
+            (path, expected),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_type_is_told_without_words_of_the_program() {
+    for (keys, message) in [
+        (r#""retry": true"#, "expected an object, got true"),
+        (
+            r#""retry": {"max_retries": -1}"#,
+            "expected a whole number from 0 to 4294967295, got the number -1",
+        ),
+        (
+            r#""retry": {"max_retries": 1.5}"#,
+            "expected a whole number from 0 to 4294967295, got the number 1.5",
+        ),
+        (
+            r#""retry": {"mode": 1}"#,
+            "expected one of `exponential`, `fixed`, got the number 1",
+        ),
+        (
+            r#""retry": {"mode": "x"}"#,
+            "unknown word `x`, expected one of `exponential`, `fixed`",
+        ),
+        (
+            r#""retry": {"resume": "x"}"#,
+            "expected true or false, got a text",
+        ),
+        (
+            r#""breaker": {"ramp": {}}"#,
+            "expected a list, got an object",
+        ),
+        (
+            r#""breaker": {"ramp": ["x"]}"#,
+            "expected a number, got a text",
+        ),
+        (
+            r#""location_mode": null"#,
+            "expected one of `primary-only`, `primary-then-secondary`, `secondary-only`, `secondary-then-primary`, got null",
+        ),
+        (
+            r#""regions": [{"name": []}]"#,
+            "expected a text, got a list",
+        ),
+        (
+            r#""breaker": {"open_for": 5}"#,
+            "expected a duration such as \"800ms\", \"2s\", \"2m\" or \"1h\", got the number 5",
+        ),
+    ] {
+        assert_eq!(problem(&service(keys)).message(), message);
+    }
+    let unknown = problem(
+        r#"{"name": "x", "services": {"a": {"provider": "static", "regions": [{"x": 1}]}}}"#,
+    );
+    assert_eq!(unknown.path(), "services.a.regions[0].x");
+    assert_eq!(
+        unknown.message(),
+        "unknown key, expected one of `name`, `endpoint`, `writable`"
+    );
+}
+
+#[test]
+fn no_two_operations_have_one_id() {
+    let requests = |list: &[&str]| {
+        let list: Vec<String> = list
+            .iter()
+            .map(|keys| format!(r#"{{"service": "blob", "path": "/", {keys}}}"#))
+            .collect();
+        format!(r#"{{{BLOB}, "requests": [{}]}}"#, list.join(", "))
+    };
+    let series = r#""id": "a", "every": "1s", "until": "3s""#;
+    for list in [
+        [r#""id": "a""#, r#""id": "a""#],
+        [series, series],
+        [series, r#""id": "a#2""#],
+    ] {
+        assert_eq!(
+            problem(&requests(&list)).path(),
+            "requests[1].id",
+            "{list:?}"
+        );
+    }
+    // Nothing is called so: the series has three, and writes its numbers in one way.
+    for id in [
+        r#""id": "a""#,
+        r#""id": "a#3""#,
+        r#""id": "a#01""#,
+        r#""id": "a#""#,
+    ] {
+        drill(&requests(&[series, id]));
+    }
+}
+
+/// The limit of a wait follows the wait, unless the file names one.
+#[test]
+fn a_long_wait_raises_its_own_limit() {
+    let long = drill(&service(
+        r#""retry": {"delay": "2m"}, "breaker": {"open_for": "10m"}"#,
+    ));
+    let retry = long.services[0].retry.as_ref().unwrap();
+    let breaker = long.services[0].breaker.as_ref().unwrap();
+    assert_eq!(
+        (retry.delay, retry.max_delay),
+        (Duration::from_secs(120), Duration::from_secs(120))
+    );
+    assert_eq!(breaker.max_open_for, Duration::from_secs(600));
+}
+
 fn service(keys: &str) -> String {
     format!(
         r#"{{"services": {{"b": {{"provider": "azure-storage", "endpoint": "https://a.test", {keys}}}}}}}"#
@@ -323,6 +468,7 @@ fn keys_whose_rules_are_not_built_say_so() {
         let problem = problem(&text);
         assert_eq!((problem.path(), problem.message()), (path, "not supported yet"));
     }
+    drill(&format!(r#"{{"accounts": null, {BLOB}}}"#));
     // Their defaults are no use of them.
     drill(&service(
         r#""hedge": null, "monitor": false, "last_sync": null, "read_your_writes": false,

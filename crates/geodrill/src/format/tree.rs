@@ -27,6 +27,8 @@ pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Value, Problem> {
         let message = message.lines().next().unwrap_or_default();
         Problem::at("", format!("not {what}: {}", message.trim_end_matches('.')))
     };
+    // Some editors put a mark at the start of a file.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match syntax {
         Syntax::Json => {
             let mut reader = serde_json::Deserializer::from_str(text);

@@ -1,5 +1,6 @@
 //! The keys whose rules are not built yet, in one table. Whoever builds a rule takes its row out.
 
+use super::maybe::Maybe;
 use super::raw::{self, Provider, WritesWhileReadOnly};
 use crate::problem::Problem;
 
@@ -38,7 +39,7 @@ struct Row<T> {
 
 const WHOLE_FILE: &[Row<raw::Drill>] = &[Row {
     key: "accounts",
-    used: |drill| !drill.accounts.is_empty(),
+    used: |drill| matches!(&drill.accounts, Maybe::On(accounts) if !accounts.is_empty()),
 }];
 
 const OF_A_SERVICE: &[Row<raw::Service>] = &[

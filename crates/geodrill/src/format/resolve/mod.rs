@@ -69,6 +69,7 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
             format!("more than {MOST_OPERATIONS} operations"),
         ));
     }
+    ids_differ(&requests)?;
     let operator = each(raw.operator, "operator", |raw, path| {
         act(raw, path, &names, &services)
     })?;
@@ -84,6 +85,37 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         operator,
         expect: each(raw.expect, "expect", expect)?,
     })
+}
+
+/// Every operation has an id of its own: those of a series are `id#0`, `id#1` and so on.
+fn ids_differ(requests: &[Request]) -> Checked<()> {
+    // A series and a single request of one name are told apart by the number.
+    let mut seen: HashMap<(&str, bool), u64> = HashMap::with_capacity(requests.len());
+    for (index, request) in requests.iter().enumerate() {
+        let key = (request.id.as_str(), request.every.is_some());
+        if seen.insert(key, request.count()).is_some() {
+            let message = format!("there is another request `{}`", request.id);
+            return Err(inside(&format!("requests[{index}]"), "id", message));
+        }
+    }
+    for (index, request) in requests.iter().enumerate() {
+        if request.every.is_some() {
+            continue;
+        }
+        let Some((series, number)) = request.id.rsplit_once('#') else {
+            continue;
+        };
+        let taken = seen.get(&(series, true)).is_some_and(|count| {
+            let number = number.parse::<u64>().ok();
+            let number = number.filter(|number| request.id == format!("{series}#{number}"));
+            number.is_some_and(|number| number < *count)
+        });
+        if taken {
+            let message = format!("is also that of an operation of the series `{series}`");
+            return Err(inside(&format!("requests[{index}]"), "id", message));
+        }
+    }
+    Ok(())
 }
 
 fn each<R, T>(

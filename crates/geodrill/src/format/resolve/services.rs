@@ -201,11 +201,16 @@ fn retry(
             Some(capacity)
         }
     };
+    let delay = raw.delay.unwrap_or(Millis(800));
     Ok(Retry {
         mode: raw.mode.unwrap_or(RetryMode::Exponential),
         max_retries: raw.max_retries.unwrap_or(5),
-        delay: raw.delay.unwrap_or(Millis(800)).duration(),
-        max_delay: raw.max_delay.unwrap_or(Millis(60_000)).duration(),
+        delay: delay.duration(),
+        // As `max_open_for`: a longer one is its own limit, unless the file names one.
+        max_delay: raw
+            .max_delay
+            .unwrap_or_else(|| Millis(60_000).max(delay))
+            .duration(),
         jitter: raw.jitter.unwrap_or(match defaults {
             Defaults::Exact => Jitter::None,
             Defaults::Product => Jitter::Equal,
