@@ -51,6 +51,7 @@ fn a_healthy_operation_allocates_nothing() {
             settings: &retry,
             budgets: &[],
             advice: None,
+            copies: None,
         };
         let context = Context::new(service, &account);
         let mut operation = Operation::new(kind, RegionId::FIRST, Reach::Everywhere);
