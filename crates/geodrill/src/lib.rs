@@ -29,7 +29,6 @@ mod clock;
 mod expect;
 mod explain;
 mod format;
-mod glob;
 mod plot;
 mod problem;
 mod random;

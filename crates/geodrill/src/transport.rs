@@ -12,10 +12,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::header::HOST;
 use http::{HeaderName, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
+use tower_geo::fault::Sent;
 use tower_service::Service;
 
 use crate::format::{Answer, BodyEnd, Fault, What};
-use crate::script::Sent;
 use crate::stage::{Reply, SendKind, SendRecord, Sends, Stage, Ticket};
 use crate::store::Asked;
 
@@ -122,15 +122,9 @@ impl Transport {
     fn begin<B>(&self, request: &Request<B>) -> (Arc<Answer>, Option<Visit>, Line) {
         let uri = request.uri();
         let at_ms = self.stage.now_ms();
-        let host = host_of(uri);
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let of_rule = self.stage.script().answer_of_rule(Sent {
-            at_ms,
-            host: &host,
-            method: request.method(),
-            path,
-            headers: request.headers(),
-        });
+        let at = Duration::from_millis(at_ms);
+        let sent = Sent::new(at, request.method(), uri, request.headers());
+        let of_rule = self.stage.script().answer_of_rule(&sent);
         let told = (self.teller)(request.extensions());
         let region = (self.region_of)(uri);
         let visit = match &of_rule {
@@ -138,7 +132,7 @@ impl Transport {
             Some(answer) if answer.applied => self.visit(request, region, false),
             Some(_) => None,
         };
-        let answer = of_rule.unwrap_or_else(|| self.stage.script().answer_of_host(&host));
+        let answer = of_rule.unwrap_or_else(|| self.stage.script().answer_of_host(sent.host()));
         self.stage.sent(self.service, region);
         let sends = match request.extensions().get::<Ticket>() {
             Some(ticket) => Arc::clone(&ticket.0),
@@ -152,16 +146,20 @@ impl Transport {
         };
         let index = {
             let mut ongoing = sends.lock();
-            let headers = shown(&ongoing.show, request, &host);
+            let headers = shown(&ongoing.show, request, sent.host());
             let keep = self.stage.keeps();
             ongoing.list.push(SendRecord {
                 at_ms,
                 kind: told.kind,
                 probe: told.probe,
                 region,
-                path: if keep { path.to_owned() } else { String::new() },
+                path: if keep {
+                    sent.path().to_owned()
+                } else {
+                    String::new()
+                },
                 host: if keep {
-                    host.into_owned()
+                    sent.host().to_owned()
                 } else {
                     String::new()
                 },
@@ -181,22 +179,6 @@ impl Transport {
             reply: None,
         };
         (answer, visit, line)
-    }
-}
-
-/// The authority as rules see it: lower case, with the port where it is not the scheme's own.
-fn host_of(uri: &Uri) -> std::borrow::Cow<'_, str> {
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let standard = match uri.scheme_str() {
-        Some("https") => ":443",
-        Some("http") => ":80",
-        _ => "",
-    };
-    let host = authority.strip_suffix(standard).unwrap_or(authority);
-    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        host.to_ascii_lowercase().into()
-    } else {
-        host.into()
     }
 }
 

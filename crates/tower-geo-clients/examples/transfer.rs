@@ -5,7 +5,7 @@
 //! cargo run --release -p tower-geo-clients --all-features --example transfer -- 64   # MiB
 //! ```
 //!
-//! Each client runs in a process of its own, so that its peak is its own, against a server in this
+//! Each client runs with the stack and without, each in a process of its own, so that its peak is its own, against a server in this
 //! one that throws uploads away and makes downloads up. The peak is that of resident memory, as
 //! Linux tells it; `0` where it is not told. A process that has not transferred anything is shown
 //! first.
@@ -21,7 +21,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use azure_core::http::{
-    Body as SdkBody, ClientOptions as SdkOptions, HttpClient, RetryOptions, Url,
+    Body as SdkBody, ClientOptions as SdkOptions, HttpClient, RetryOptions, Transport, Url,
 };
 use azure_core::stream::SeekableStream;
 use azure_storage_blob::{BlobClient, BlobClientOptions};
@@ -43,16 +43,17 @@ use tower_geo_clients::object_store::LayeredConnector;
 use tower_geo_clients::reqwest::GeoClient;
 
 const CLIENTS: [&str; 4] = ["nothing", "object_store", "azure_storage_blob", "reqwest"];
+const WITH: &str = "with";
 const MIB: u64 = 1 << 20;
 
-/// 64 KiB that all bodies here are made of.
-static CHUNK: [u8; 1 << 16] = [0x5a; 1 << 16];
+/// Bodies here are made of pieces of 64 KiB, each allocated, as those of a file would be.
+const CHUNK: usize = 1 << 16;
 
 fn chunks(mut left: u64) -> impl Iterator<Item = Bytes> {
     std::iter::from_fn(move || {
-        let take = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK.len());
+        let take = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
         left -= u64::try_from(take).unwrap_or(left);
-        (take > 0).then(|| Bytes::from_static(CHUNK.get(..take).unwrap_or_default()))
+        (take > 0).then(|| Bytes::from(vec![0x5a; take]))
     })
 }
 
@@ -119,16 +120,23 @@ async fn serve(size: u64) -> Result<SocketAddr, BoxError> {
 
 // The clients.
 
-async fn object_store(account: &Account, endpoint: &str, size: u64) -> Result<(), BoxError> {
-    let layers = account.blob().layer().clone_bodies();
-    let store = MicrosoftAzureBuilder::new()
+async fn object_store(
+    account: Option<&Account>,
+    endpoint: &str,
+    size: u64,
+) -> Result<(), BoxError> {
+    let mut store = MicrosoftAzureBuilder::new()
         .with_account("contoso")
         .with_access_key("c2VjcmV0")
         .with_container_name("photos")
         .with_endpoint(endpoint.to_owned())
-        .with_client_options(ClientOptions::new().with_allow_http(true))
-        .with_http_connector(LayeredConnector::new(ReqwestConnector::default(), layers))
-        .build()?;
+        .with_client_options(ClientOptions::new().with_allow_http(true));
+    if let Some(account) = account {
+        let layers = account.blob().layer().clone_bodies();
+        let connector = LayeredConnector::new(ReqwestConnector::default(), layers);
+        store = store.with_http_connector(connector);
+    }
+    let store = store.build()?;
     let path = Path::from("big");
     let mut upload = WriteMultipart::new(store.put_multipart(&path).await?);
     for chunk in chunks(size) {
@@ -140,10 +148,17 @@ async fn object_store(account: &Account, endpoint: &str, size: u64) -> Result<()
     count(stream.map_err(BoxError::from), size).await
 }
 
-async fn azure_storage_blob(account: &Account, endpoint: &str, size: u64) -> Result<(), BoxError> {
+async fn azure_storage_blob(
+    account: Option<&Account>,
+    endpoint: &str,
+    size: u64,
+) -> Result<(), BoxError> {
     let http: Arc<dyn HttpClient> = Arc::new(reqwest::Client::builder().no_proxy().build()?);
     let client_options = SdkOptions {
-        transport: Some(transport(&account.blob(), http)),
+        transport: Some(match account {
+            Some(account) => transport(&account.blob(), http),
+            None => Transport::new(http),
+        }),
         retry: RetryOptions::none(),
         ..SdkOptions::default()
     };
@@ -159,9 +174,21 @@ async fn azure_storage_blob(account: &Account, endpoint: &str, size: u64) -> Res
     count(download.body.map_err(BoxError::from), size).await
 }
 
-async fn with_reqwest(account: &Account, endpoint: &str, size: u64) -> Result<(), BoxError> {
+async fn with_reqwest(
+    account: Option<&Account>,
+    endpoint: &str,
+    size: u64,
+) -> Result<(), BoxError> {
     let http = reqwest::Client::builder().no_proxy().build()?;
-    let geo = GeoClient::new(http.clone(), &account.blob());
+    let send = async |request| -> Result<reqwest::Response, BoxError> {
+        match account {
+            Some(account) => {
+                let geo = GeoClient::new(http.clone(), &account.blob());
+                Ok(geo.execute(request).await?)
+            }
+            None => Ok(http.execute(request).await?),
+        }
+    };
     let url = format!("{endpoint}/photos/big");
     let stream = futures::stream::iter(chunks(size).map(Ok::<_, Infallible>));
     let put = http
@@ -169,8 +196,8 @@ async fn with_reqwest(account: &Account, endpoint: &str, size: u64) -> Result<()
         .header("x-ms-blob-type", "BlockBlob")
         .header("content-length", size)
         .body(reqwest::Body::wrap_stream(stream));
-    geo.execute(put.build()?).await?;
-    let response = geo.execute(http.get(&url).build()?).await?;
+    send(put.build()?).await?;
+    let response = send(http.get(&url).build()?).await?;
     count(response.bytes_stream().map_err(BoxError::from), size).await
 }
 
@@ -233,7 +260,7 @@ fn peak() -> u64 {
     kib.unwrap_or(0_u64) / 1024
 }
 
-async fn child(client: &str, endpoint: &str, size: u64) -> Result<(), BoxError> {
+async fn child(client: &str, stack: &str, endpoint: &str, size: u64) -> Result<(), BoxError> {
     // reqwest has no provider of its own here, and wants one even for plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let secondary = format!("{endpoint}-secondary");
@@ -248,41 +275,50 @@ async fn child(client: &str, endpoint: &str, size: u64) -> Result<(), BoxError> 
     let account = account
         .location_mode(LocationMode::PrimaryThenSecondary)
         .build()?;
+    let account = (stack == WITH).then_some(&account);
     let started = Instant::now();
     match client {
-        "object_store" => object_store(&account, endpoint, size).await?,
-        "azure_storage_blob" => azure_storage_blob(&account, endpoint, size).await?,
-        "reqwest" => with_reqwest(&account, endpoint, size).await?,
+        "object_store" => object_store(account, endpoint, size).await?,
+        "azure_storage_blob" => azure_storage_blob(account, endpoint, size).await?,
+        "reqwest" => with_reqwest(account, endpoint, size).await?,
         _ => {}
     }
-    println!("{client:<20}{:>8} MiB{:>10.1?}", peak(), started.elapsed());
+    println!(
+        "{client:<20}{stack:<8}{:>8} MiB{:>10.1?}",
+        peak(),
+        started.elapsed()
+    );
     Ok(())
 }
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let [client, endpoint, size] = args.as_slice() {
-        return child(client, endpoint, size.parse()?).await;
+    if let [client, stack, endpoint, size] = args.as_slice() {
+        return child(client, stack, endpoint, size.parse()?).await;
     }
     let mib: u64 = match args.first() {
         Some(mib) => mib.parse()?,
+        // Unoptimised it is only a test of the example.
+        None if cfg!(debug_assertions) => 32,
         None => 1024,
     };
     let size = mib.max(1) * MIB;
     let endpoint = format!("http://{}/contoso", serve(size).await?);
     println!(
-        "{mib} MiB up, and as much down\n\n{:<20}{:>12}{:>10}",
-        "", "peak", "time"
+        "{mib} MiB up, and as much down\n\n{:<20}{:<8}{:>12}{:>10}",
+        "", "stack", "peak", "time"
     );
     for client in CLIENTS {
-        let status = tokio::process::Command::new(std::env::current_exe()?)
-            .args([client, &endpoint, &size.to_string()])
-            .stdin(Stdio::null())
-            .status()
-            .await?;
-        if !status.success() {
-            return Err(format!("{client} has failed").into());
+        for stack in ["without", WITH] {
+            let status = tokio::process::Command::new(std::env::current_exe()?)
+                .args([client, stack, &endpoint, &size.to_string()])
+                .stdin(Stdio::null())
+                .status()
+                .await?;
+            if !status.success() {
+                return Err(format!("{client} has failed").into());
+            }
         }
     }
     Ok(())

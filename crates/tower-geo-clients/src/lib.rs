@@ -53,7 +53,29 @@
 //! # Bodies
 //!
 //! They are moved, never copied: the bytes that the client gives are those that the transport
-//! sends, and the other way round. Sizes, trailers and streaming are kept.
+//! sends, and the other way round. Sizes and streaming are kept; trailers, too, where the client
+//! has any (the Azure SDK drops them).
+//!
+//! # What it costs
+//!
+//! Measured on two shared cores of a virtual machine with the examples `overhead` and `transfer` of
+//! this crate; run them on yours. Microseconds per request, 4 KiB each way, over a transport in
+//! memory (the last: over loopback):
+//!
+//! | client | without us | adapter | adapter and all four layers |
+//! |---|---|---|---|
+//! | `object_store` | 2.0 | 2.0 | 3.6 |
+//! | `azure_core` | 0.7 | 5.2 | 7.5 |
+//! | reqwest | 2.1 | 2.2 | 3.6 |
+//! | reqwest, loopback | 31 | 33 | 39 |
+//!
+//! The peak of resident memory over 1 GiB up and 1 GiB down:
+//!
+//! | client | without us | with all four layers |
+//! |---|---|---|
+//! | `object_store` (parts of 5 MiB, four at once) | 28 MiB | 28 MiB |
+//! | `azure_storage_blob` (its own parts) | 128 MiB | 127 MiB |
+//! | reqwest (one stream each way) | 9 MiB | 9 MiB |
 
 mod chain;
 #[cfg(any(feature = "object-store", feature = "azure-core", feature = "reqwest"))]

@@ -5,14 +5,20 @@
 //! given, after the state has changed and without any lock held, so a listener may ask the state
 //! whatever it likes, and even change it: what follows from that is told next. When two threads
 //! cause events at once, one of them delivers both. Without a listener nothing is built or stored.
+//!
+//! Beside the transitions a listener sees every further send of an operation (T9). That is told at
+//! once, on the thread that makes the send, and not in order with the transitions.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::breaker::{Circuit, CircuitPhase};
 use crate::gate::{GateStatus, ReadOnlyWhy};
 use crate::region::RegionId;
 use crate::tick::Tick;
+use crate::trail::SendKind;
+use crate::verdict::Verdict;
 
 /// Somebody who wants to know.
 ///
@@ -42,6 +48,18 @@ pub struct Event {
     pub at: Tick,
     /// What.
     pub kind: EventKind,
+    /// The names of the service's regions, in order.
+    pub(crate) region_names: Arc<[Box<str>]>,
+}
+
+impl Event {
+    /// The name of a region of this service; `unknown` for a region that it does not have.
+    #[must_use]
+    pub fn region_name(&self, region: RegionId) -> &str {
+        self.region_names
+            .get(region.index())
+            .map_or("unknown", |name| name)
+    }
 }
 
 /// What happened.
@@ -78,6 +96,24 @@ pub enum EventKind {
         /// Set aside, or in use.
         to: Usage,
     },
+    /// A further send of an operation leaves: a fall-over, a retry or a hedge (T9).
+    Resend(Resend),
+}
+
+/// One send of an operation beyond its first (T9), told as it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resend {
+    /// Where it goes.
+    pub region: RegionId,
+    /// Why it is made.
+    pub kind: SendKind,
+    /// Which send of its operation it is; the first further one is 2.
+    pub attempt: u32,
+    /// How long the operation had waited for it.
+    pub waited: Duration,
+    /// What the send before it came to; `None` for a hedge, whose first send is under way.
+    pub after: Option<Verdict>,
 }
 
 /// Why a circuit changed its state.

@@ -4,7 +4,7 @@
 //! the real service does, but takes writes at the secondary and has no lag; see
 //! [`front`](crate::front) and [`store`](crate::store) for those.
 
-use crate::line::Port;
+use crate::{line::Port, tls::TestCa};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs, io,
@@ -40,6 +40,7 @@ pub struct AzuriteOptions {
     location: Option<PathBuf>,
     accounts: Vec<(String, String)>,
     directory: Option<PathBuf>,
+    tls: Option<(String, String)>,
 }
 
 impl AzuriteOptions {
@@ -62,6 +63,22 @@ impl AzuriteOptions {
     pub fn account(mut self, name: impl Into<String>, key: impl Into<String>) -> Self {
         self.accounts.push((name.into(), key.into()));
         self
+    }
+
+    /// Speaks TLS itself, with a certificate of `ca` for `names`, and takes bearer tokens, of which it
+    /// checks the claims and not the signature. It takes none without TLS, nor behind a front that
+    /// ends TLS: put fronts before it that pass bytes on.
+    ///
+    /// # Errors
+    ///
+    /// When a name is not one that a certificate can hold.
+    pub fn tokens<N: Into<String>>(
+        mut self,
+        ca: &TestCa,
+        names: impl IntoIterator<Item = N>,
+    ) -> io::Result<Self> {
+        self.tls = Some(ca.server_pem(names)?);
+        Ok(self)
     }
 
     /// Where `node_modules` is; default: `tests/azurite` of this workspace.
@@ -238,6 +255,22 @@ impl Azurite {
             Some(folder) => command.arg("--location").arg(folder),
             None => command.arg("--inMemoryPersistence"),
         };
+        let mut files = Vec::new();
+        if let Some((certificate, key)) = &self.options.tls {
+            command.args(["--oauth", "basic"]);
+            for (option, content) in [("--cert", certificate), ("--key", key)] {
+                let name = format!(
+                    "tower-geo-azurite-{}-{}{option}.pem",
+                    std::process::id(),
+                    self.blob.addr().port()
+                );
+                let file = Removed(std::env::temp_dir().join(name));
+                fs::write(&file.0, content)
+                    .map_err(|error| format!("{}: {error}", file.0.display()))?;
+                command.arg(option).arg(&file.0);
+                files.push(file);
+            }
+        }
         if !self.options.accounts.is_empty() {
             let accounts: Vec<String> = self
                 .options
@@ -275,6 +308,16 @@ impl Azurite {
                 PATIENCE.as_secs()
             )),
         }
+    }
+}
+
+/// A file that is needed while the emulator starts.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // What is left over in the folder for such files does no harm.
+        let _ = fs::remove_file(&self.0);
     }
 }
 

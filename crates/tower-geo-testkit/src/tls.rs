@@ -1,6 +1,9 @@
 //! Certificates for production host names, by an authority that only the test trusts.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 use std::{fmt, io, sync::Arc};
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -54,11 +57,7 @@ impl TestCa {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> io::Result<Arc<ServerConfig>> {
-        let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        let key = KeyPair::generate().map_err(io::Error::other)?;
-        let leaf = CertificateParams::new(names)
-            .and_then(|params| params.signed_by(&key, &self.issuer))
-            .map_err(io::Error::other)?;
+        let (leaf, key) = self.leaf(names)?;
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -70,6 +69,31 @@ impl TestCa {
             .map_err(io::Error::other)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
+    }
+
+    /// The same for a server that is another program: the certificate and its key, as PEM.
+    ///
+    /// # Errors
+    ///
+    /// When a name is not one that a certificate can hold.
+    pub fn server_pem<N: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> io::Result<(String, String)> {
+        let (leaf, key) = self.leaf(names)?;
+        Ok((leaf.pem(), key.serialize_pem()))
+    }
+
+    fn leaf<N: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> io::Result<(Certificate, KeyPair)> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let key = KeyPair::generate().map_err(io::Error::other)?;
+        let leaf = CertificateParams::new(names)
+            .and_then(|params| params.signed_by(&key, &self.issuer))
+            .map_err(io::Error::other)?;
+        Ok((leaf, key))
     }
 
     /// A client that trusts this authority and nobody else.

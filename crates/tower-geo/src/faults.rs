@@ -20,6 +20,7 @@ pub trait ClassifyFault: fmt::Debug + Send + Sync {
 ///
 /// | in the error's chain | fault |
 /// |---|---|
+/// | an injected fault (feature `fault`) | the one that it stands for |
 /// | `hyper_util` client error that says *connect* (feature `hyper-util`) | connect, or TLS or DNS if the chain says so |
 /// | `io::Error` of kind connection refused, host or network unreachable, address not available | connect |
 /// | `io::Error` of kind not found, while connecting | DNS |
@@ -31,6 +32,12 @@ pub struct StandardFaults;
 
 impl ClassifyFault for StandardFaults {
     fn classify(&self, error: &(dyn StdError + 'static)) -> Fault {
+        #[cfg(feature = "fault")]
+        if let Some(injected) =
+            chain(error).find_map(|cause| cause.downcast_ref::<crate::fault::InjectedFault>())
+        {
+            return injected.fault();
+        }
         #[cfg(feature = "hyper-util")]
         if let Some(fault) = hyper_util_fault(error) {
             return fault;

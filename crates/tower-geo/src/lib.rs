@@ -55,12 +55,15 @@
 //!
 //! | feature | what |
 //! |---|---|
+//! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
 //! | `shared-key` | a signer for Azure Storage's Shared Key, as a layer |
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "fault")]
+pub mod fault;
 pub mod geo_redirect;
 pub mod read_only_gate;
 pub mod retry;

@@ -7,6 +7,7 @@ mod options;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Parser;
 use geo_proxy::{Body, router};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
@@ -17,21 +18,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_geo::BoxError;
 
-use crate::options::{Options, Parsed};
+use crate::options::Options;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = match options::parse(std::env::args().skip(1)) {
-        Ok(Parsed::Run(options)) => options,
-        Ok(Parsed::Help) => {
-            println!("{}", options::HELP);
-            return ExitCode::SUCCESS;
-        }
-        Err(message) => {
-            eprintln!("geo-proxy: {message}; see geo-proxy --help");
-            return ExitCode::from(2);
-        }
-    };
+    let options = Options::parse();
     match run(options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,43 +2,55 @@
 
 use std::net::SocketAddr;
 
+use clap::Parser;
 use tower_geo::{Account, AccountBuilder, ConfigError, GeoService, LocationMode, StorageService};
 
-pub(crate) const HELP: &str = "\
-geo-proxy: gives any client of a storage account geo-redundancy
-
-  geo-proxy --account NAME [OPTION]...
-  geo-proxy --blob-endpoint URL [OPTION]...
-
-  --account NAME              the account, of the public cloud
-  --suffix SUFFIX             the end of its host names (default: core.windows.net)
-  --blob-endpoint URL[,URL]   the primary, and the secondary if it does not follow from it;
-  --queue-endpoint URL[,URL]  the same for the others
-  --table-endpoint URL[,URL]
-  --mode MODE                 where reads go (default: primary-then-secondary)
-  --blob ADDRESS              where to listen (default: 127.0.0.1:10000)
-  --queue ADDRESS             (default: 127.0.0.1:10001)
-  --table ADDRESS             (default: 127.0.0.1:10002)
-  --keep BYTES                of each request body, to send it again (default: 1048576)
-
-Point the endpoints of a client at it: http://127.0.0.1:10000 is the account's blob endpoint. With
-endpoints given one by one, only those services are served.";
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub(crate) enum Parsed {
-    Help,
-    Run(Options),
-}
-
-/// How the proxy is run.
-#[derive(Debug)]
+/// Gives any client of a storage account, in any language, geo-redundancy.
+///
+/// Point the endpoints of a client at it: `http://127.0.0.1:10000` is the account's blob endpoint.
+/// With endpoints given one by one, only those services are served.
+#[derive(Debug, Parser)]
+#[command(
+    name = "geo-proxy",
+    version,
+    after_help = "Examples:\n  geo-proxy --account contoso\n  geo-proxy --blob-endpoint \
+                  https://files.contoso.test,https://replica.contoso.test --mode secondary-then-primary"
+)]
 pub(crate) struct Options {
+    /// The account, of the public cloud unless --suffix says otherwise.
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_unless_present_any = ["blob_endpoint", "queue_endpoint", "table_endpoint"],
+        conflicts_with_all = ["blob_endpoint", "queue_endpoint", "table_endpoint"]
+    )]
     account: Option<String>,
+    /// The end of the account's host names [default: core.windows.net].
+    #[arg(long, requires = "account")]
     suffix: Option<String>,
-    endpoints: [Option<String>; 3],
+    /// The primary, and the secondary if it does not follow from it.
+    #[arg(long, value_name = "URL[,URL]")]
+    blob_endpoint: Option<String>,
+    /// The same for queues.
+    #[arg(long, value_name = "URL[,URL]")]
+    queue_endpoint: Option<String>,
+    /// The same for tables.
+    #[arg(long, value_name = "URL[,URL]")]
+    table_endpoint: Option<String>,
+    /// Where reads go: primary-only, primary-then-secondary, secondary-only, secondary-then-primary.
+    #[arg(long, default_value = "primary-then-secondary")]
     mode: LocationMode,
-    listen: [SocketAddr; 3],
+    /// Where to listen for blobs.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10000")]
+    blob: SocketAddr,
+    /// Where to listen for queues.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10001")]
+    queue: SocketAddr,
+    /// Where to listen for tables.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10002")]
+    table: SocketAddr,
+    /// How many bytes of each request body are kept, to send it again.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     pub(crate) keep: usize,
 }
 
@@ -48,57 +60,19 @@ const SERVICES: [StorageService; 3] = [
     StorageService::Table,
 ];
 
-pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> Result<Parsed, String> {
-    let mut options = Options {
-        account: None,
-        suffix: None,
-        endpoints: [None, None, None],
-        mode: LocationMode::PrimaryThenSecondary,
-        listen: [10_000, 10_001, 10_002].map(|port| ([127, 0, 0, 1], port).into()),
-        keep: 1 << 20,
-    };
-    let mut args = args.into_iter();
-    while let Some(option) = args.next() {
-        if matches!(option.as_str(), "--help" | "-h") {
-            return Ok(Parsed::Help);
-        }
-        let value = args
-            .next()
-            .ok_or_else(|| format!("{option} needs a value"))?;
-        let wrong = |message: &dyn std::fmt::Display| format!("{option} {value}: {message}");
-        let address = || value.parse::<SocketAddr>().map_err(|error| wrong(&error));
-        match option.as_str() {
-            "--account" => options.account = Some(value),
-            "--suffix" => options.suffix = Some(value),
-            "--blob-endpoint" => options.endpoints[0] = Some(value),
-            "--queue-endpoint" => options.endpoints[1] = Some(value),
-            "--table-endpoint" => options.endpoints[2] = Some(value),
-            "--mode" => options.mode = value.parse().map_err(|error| wrong(&error))?,
-            "--blob" => options.listen[0] = address()?,
-            "--queue" => options.listen[1] = address()?,
-            "--table" => options.listen[2] = address()?,
-            "--keep" => options.keep = value.parse().map_err(|error| wrong(&error))?,
-            _ => return Err(format!("there is no option {option}")),
-        }
-    }
-    let given = options.endpoints.iter().any(Option::is_some);
-    match (&options.account, given) {
-        (None, false) => Err("say which account: --account, or an endpoint".to_owned()),
-        (Some(_), true) => Err("say --account or endpoints, not both".to_owned()),
-        _ => Ok(Parsed::Run(options)),
-    }
-}
-
 impl Options {
     /// Each service that is served, and where.
     pub(crate) fn services(&self) -> Result<Vec<(GeoService, SocketAddr)>, ConfigError> {
         if let Some(name) = &self.account {
             let account = self.account(Account::azure_storage(name)).build()?;
             let services = [account.blob(), account.queue(), account.table()];
-            return Ok(services.into_iter().zip(self.listen).collect());
+            return Ok(services.into_iter().zip(self.listen()).collect());
         }
         let mut services = Vec::new();
-        for ((service, listen), urls) in SERVICES.into_iter().zip(self.listen).zip(&self.endpoints)
+        for ((service, listen), urls) in SERVICES
+            .into_iter()
+            .zip(self.listen())
+            .zip(self.endpoints())
         {
             let Some(urls) = urls else { continue };
             let (primary, secondary) = match urls.split_once(',') {
@@ -116,6 +90,18 @@ impl Options {
         Ok(services)
     }
 
+    const fn listen(&self) -> [SocketAddr; 3] {
+        [self.blob, self.queue, self.table]
+    }
+
+    const fn endpoints(&self) -> [&Option<String>; 3] {
+        [
+            &self.blob_endpoint,
+            &self.queue_endpoint,
+            &self.table_endpoint,
+        ]
+    }
+
     fn account(&self, builder: AccountBuilder) -> AccountBuilder {
         let builder = builder.location_mode(self.mode);
         match &self.suffix {
@@ -129,15 +115,12 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Result<Parsed, String> {
-        parse(line.split_whitespace().map(str::to_owned))
+    fn options(line: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(std::iter::once("geo-proxy").chain(line.split_whitespace()))
     }
 
     fn services(line: &str) -> Vec<(String, u16)> {
-        let Ok(Parsed::Run(options)) = options(line) else {
-            panic!("{line}");
-        };
-        let services = options.services().unwrap().into_iter();
+        let services = options(line).unwrap().services().unwrap().into_iter();
         services
             .map(|(service, addr)| (service.name().to_owned(), addr.port()))
             .collect()
@@ -146,14 +129,8 @@ mod tests {
     #[test]
     fn account_has_three_services() {
         let all = services("--account contoso --queue 127.0.0.1:7 --mode secondary-only");
-        assert_eq!(
-            all,
-            [
-                ("blob".into(), 10_000),
-                ("queue".into(), 7),
-                ("table".into(), 10_002)
-            ]
-        );
+        let expected = [("blob", 10_000), ("queue", 7), ("table", 10_002)];
+        assert_eq!(all, expected.map(|(name, port)| (name.to_owned(), port)));
     }
 
     #[test]
@@ -165,17 +142,16 @@ mod tests {
     #[test]
     fn senseless_lines_are_refused_with_a_reason() {
         for (line, reason) in [
-            ("", "which account"),
-            ("--account", "needs a value"),
-            ("--account a --blob-endpoint b", "not both"),
-            ("--colour red", "no option"),
-            ("--account a --mode nowhere", "--mode nowhere"),
-            ("--account a --keep much", "--keep much"),
-            ("--account a --blob here", "--blob here"),
+            ("", "--account"),
+            ("--account", "value is required"),
+            ("--account a --blob-endpoint b", "cannot be used with"),
+            ("--colour red", "--colour"),
+            ("--account a --mode nowhere", "--mode"),
+            ("--account a --keep much", "--keep"),
+            ("--account a --blob here", "--blob"),
         ] {
-            let error = options(line).unwrap_err();
+            let error = options(line).unwrap_err().to_string();
             assert!(error.contains(reason), "{line}: {error}");
         }
-        assert!(matches!(options("--account a --help"), Ok(Parsed::Help)));
     }
 }

@@ -18,6 +18,7 @@ mod bodies;
 mod budget_and_repeats;
 mod cancellation;
 mod contracts;
+mod faults;
 mod freshness;
 mod gate;
 mod hedging;

@@ -10,6 +10,7 @@ mod resolve;
 mod tree;
 mod unsupported;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -17,12 +18,12 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
+use tower_geo::fault::Rules;
 use tower_geo_policy::region::Endpoint;
 
 pub(crate) use millis::Millis;
 pub use tree::Syntax;
 
-use crate::glob::Glob;
 use crate::problem::Problem;
 
 /// Reads a drill; every key is checked, and every name resolved.
@@ -59,7 +60,7 @@ pub(crate) struct Drill {
     pub(crate) hosts: IndexMap<String, Answer>,
     /// How far the secondary of a store is behind, by the authority of its primary.
     pub(crate) stores: IndexMap<String, Duration>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Rules<Arc<Answer>>,
     pub(crate) requests: Vec<Request>,
     pub(crate) operator: Vec<Act>,
     pub(crate) expect: Vec<Expect>,
@@ -204,20 +205,6 @@ pub(crate) struct Rate {
 pub(crate) struct Slow {
     pub(crate) after: Duration,
     pub(crate) rate: Rate,
-}
-
-/// When a rule matches, and what it does then.
-#[derive(Debug)]
-pub(crate) struct Rule {
-    /// The authority in lower case.
-    pub(crate) host: Glob,
-    pub(crate) method: Option<Method>,
-    pub(crate) path: Option<Glob>,
-    pub(crate) headers: Vec<(HeaderName, Glob)>,
-    pub(crate) from: Millis,
-    pub(crate) until: Option<Millis>,
-    pub(crate) rate: f64,
-    pub(crate) answers: Vec<(Answer, Option<u64>)>,
 }
 
 /// What the wire does with one send.

@@ -399,17 +399,14 @@ fn answers_and_requests_are_read_as_written() {
             {{"status": 200, "body": "0123456789", "cut_after": 4, "latency": "1s"}}, {{"fault": "hang", "times": 2}}]}}],
         "requests": [{{"id": "r", "at": "1s", "every": "10s", "until": "31s", "service": "blob", "path": "https://login.test/x"}}]}}"#
     ));
-    let answers = &drill.rules[0].answers;
-    let What::Response { end, .. } = &answers[0].0.what else {
+    let (rule, _) = drill.rules.uses().next().unwrap();
+    assert_eq!(rule.host_pattern(), "*.blob.core.windows.net");
+    let answers: Vec<_> = rule.answers().map(|answer| &answer.what).collect();
+    let What::Response { end, .. } = answers[0] else {
         panic!("{answers:?}");
     };
     assert_eq!(*end, BodyEnd::CutAfter(4));
-    assert_eq!(answers[1].1, Some(2));
-    assert!(
-        drill.rules[0]
-            .host
-            .matches(b"contoso.blob.core.windows.net")
-    );
+    assert!(matches!(answers[1], What::Fault(super::Fault::Hang)));
     let request = &drill.requests[0];
     assert_eq!(request.count(), 3);
     assert!(request.absolute.is_some());

@@ -1,6 +1,9 @@
-use http::{HeaderMap, Method};
+use std::time::Duration;
 
-use super::{Script, Sent};
+use http::{HeaderMap, Method};
+use tower_geo::fault::Sent;
+
+use super::Script;
 use crate::format::{self, Syntax, What};
 
 fn script(rules: &str) -> Script {
@@ -12,14 +15,10 @@ fn script(rules: &str) -> Script {
 }
 
 fn ask(script: &mut Script, at_ms: u64, host: &str, method: &Method, path: &str) -> u16 {
-    let sent = Sent {
-        at_ms,
-        host,
-        method,
-        path,
-        headers: &HeaderMap::new(),
-    };
-    let of_rule = script.answer_of_rule(sent);
+    let uri = format!("https://{host}{path}").parse().unwrap();
+    let headers = HeaderMap::new();
+    let sent = Sent::new(Duration::from_millis(at_ms), method, &uri, &headers);
+    let of_rule = script.answer_of_rule(&sent);
     match &of_rule.unwrap_or_else(|| script.answer_of_host(host)).what {
         What::Response { status, .. } => status.as_u16(),
         What::Fault(_) => 0,

@@ -7,7 +7,7 @@ use super::{Change, Member, Note};
 use crate::breaker::{
     Auto, Circuit, Circuits, Half, Look, Manual, Refusal, Sent, Timing, Word, end,
 };
-use crate::events::{Event, EventKind, Usage, Why};
+use crate::events::{EventKind, Usage, Why};
 use crate::region::RegionId;
 use crate::service_state::Core;
 use crate::sync::{AcqRel, Acquire, Relaxed, Release};
@@ -329,11 +329,7 @@ impl Change<'_> {
         if core.has_listeners() {
             self.shared.notes.push_back(Note {
                 core: Arc::clone(core),
-                event: Some(Event {
-                    service: Arc::clone(&core.name),
-                    at: self.now,
-                    kind,
-                }),
+                event: Some(core.event(self.now, kind)),
             });
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Change, MAX_REGIONS, Member, Note};
 use crate::breaker::{Auto, Circuit, Manual};
-use crate::events::{Event, EventKind};
+use crate::events::EventKind;
 use crate::gate::{GateMode, GateStatus, ReadOnlyWhy};
 use crate::region::RegionId;
 use crate::service_state::{Calm, Core};
@@ -98,13 +98,9 @@ impl Change<'_> {
                 if event || core.is_watched() {
                     self.shared.notes.push_back(Note {
                         core: Arc::clone(core),
-                        event: event.then(|| Event {
-                            service: Arc::clone(&core.name),
-                            at: self.now,
-                            kind: EventKind::Gate {
-                                to: gate.status,
-                                why: new_why,
-                            },
+                        event: event.then(|| {
+                            let (to, why) = (gate.status, new_why);
+                            core.event(self.now, EventKind::Gate { to, why })
                         }),
                     });
                 }

@@ -15,6 +15,7 @@ mod outcome;
 mod request_options;
 #[cfg(test)]
 mod tests;
+mod under_way;
 
 use std::time::Duration;
 

@@ -195,7 +195,6 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
     pub fn build(config: ServiceConfig<X>) -> Result<Self, ConfigError> {
         config.check()?;
         let breaker = config.breaker.map(Compiled::new).transpose()?;
-        let count = u8::try_from(config.regions.len()).unwrap_or(u8::MAX);
         let writable = config
             .regions
             .iter()
@@ -204,7 +203,11 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
         let stripes = config.stripes.next_power_of_two();
         let core = Arc::new(Core::new(Parts {
             name: config.name,
-            regions: count,
+            region_names: config
+                .regions
+                .iter()
+                .map(|(_, region)| region.name().into())
+                .collect(),
             writable,
             stripes,
             breaker,

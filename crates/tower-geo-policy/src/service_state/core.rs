@@ -67,6 +67,7 @@ pub(crate) struct Core {
     /// How many monitors watch the regions that take writes (B11).
     monitors: AtomicU32,
     pub(crate) name: Arc<str>,
+    pub(crate) region_names: Arc<[Box<str>]>,
     listeners: Box<[Arc<dyn Listener>]>,
     on_change: Option<OnChange>,
 }
@@ -74,7 +75,8 @@ pub(crate) struct Core {
 /// What a [`Core`] is made of.
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
-    pub(crate) regions: u8,
+    /// One for each region.
+    pub(crate) region_names: Arc<[Box<str>]>,
     pub(crate) writable: u16,
     pub(crate) stripes: u8,
     pub(crate) breaker: Option<Compiled>,
@@ -87,7 +89,11 @@ pub(crate) struct Parts {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let cells: Box<[_]> = (0..parts.regions).map(|_| Arc::new(Cell::new())).collect();
+        let cells: Box<[_]> = parts
+            .region_names
+            .iter()
+            .map(|_| Arc::new(Cell::new()))
+            .collect();
         let tallies = (0..parts.stripes).map(|_| match parts.breaker {
             Some(_) => cells
                 .iter()
@@ -110,6 +116,7 @@ impl Core {
             writable: parts.writable,
             monitors: AtomicU32::new(u32::from(parts.monitored)),
             name: parts.name,
+            region_names: parts.region_names,
             listeners: parts.listeners.into(),
             on_change: parts.on_change,
         }
@@ -230,6 +237,16 @@ impl Core {
 
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
+    }
+
+    /// An event of this service.
+    pub(crate) fn event(&self, at: Tick, kind: EventKind) -> Event {
+        Event {
+            service: Arc::clone(&self.name),
+            at,
+            kind,
+            region_names: Arc::clone(&self.region_names),
+        }
     }
 
     pub(crate) fn has_listeners(&self) -> bool {

@@ -83,6 +83,7 @@ use crate::breaker::{
     end,
 };
 use crate::config_error::ConfigError;
+use crate::events::{EventKind, Resend};
 use crate::gate::AccountSwitch;
 use crate::group::Group;
 use crate::provider::Provider;
@@ -503,6 +504,22 @@ impl<X> ServiceState<X> {
             now,
             &mut draw,
         )
+    }
+
+    /// Whether anybody listens; without a listener there is nothing to tell. One load.
+    #[inline]
+    #[must_use]
+    pub fn has_listeners(&self) -> bool {
+        self.0.lane.core.has_listeners()
+    }
+
+    /// Tells the listeners that a further send of an operation leaves (T9), on this thread and at
+    /// once. Called by whoever carries the operation out.
+    pub fn tell_resend(&self, resend: Resend, now: Tick) {
+        let core = &*self.0.lane.core;
+        if core.has_listeners() {
+            core.tell(Some(&core.event(now, EventKind::Resend(resend))));
+        }
     }
 
     /// Writes that are under way, for whoever waits for them to drain (G4).

@@ -214,8 +214,8 @@ impl<X: Send + Sync> OfAccount for Inner<X> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
-#[expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::time::Duration;
 

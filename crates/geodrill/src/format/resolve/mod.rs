@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, HeaderValue, Method, Uri};
 use indexmap::IndexMap;
+use tower_geo::fault::Rules;
 
 use super::{
     Act, Deed, Defaults, Drill, Expect, Millis, Request, RequestOptions, Service, ServiceKind,
@@ -53,6 +54,8 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
     let rules = each(raw.rules, "rules", |raw, path| {
         wire::rule(raw, path, !stores.is_empty())
     })?;
+    // What a rule may say was checked with the path of each key; this is for what is left.
+    let rules = Rules::new(rules).map_err(|error| Problem::at("rules", error.to_string()))?;
     let requests = each(raw.requests, "requests", |raw, path| {
         request(raw, path, &names, &services)
     })?;

@@ -1,15 +1,16 @@
 //! Hosts, rules and answers: what the wire is to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::uri::Authority;
+use tower_geo::fault::Rule;
 
 use super::{Checked, demand, each, header_name, headers, inside, method};
 use crate::format::maybe::Maybe;
-use crate::format::{Answer, BodyEnd, Fault, Rule, What, raw};
-use crate::glob::Glob;
+use crate::format::{Answer, BodyEnd, Fault, What, raw};
 use crate::problem::Problem;
 
 /// A host as rules see it: lower case, with the port where it is not the scheme's own.
@@ -54,24 +55,20 @@ pub(super) fn host(raw: raw::Host, path: &str) -> Checked<Answer> {
 }
 
 /// `stores` says whether there are any, so that an answer can be one that was applied.
-pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule> {
+pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule<Arc<Answer>>> {
     // With a star it is no authority that could be parsed; an empty one matches nothing.
     let host = if raw.host.contains('*') {
         raw.host.to_ascii_lowercase()
     } else {
         authority(&raw.host).map_err(|message| inside(path, "host", message))?
     };
-    let method = match raw.method.value() {
-        None => None,
-        Some(text) if text == "*" => None,
-        Some(text) => Some(method(&text, path)?),
-    };
-    let mut headers = Vec::with_capacity(raw.headers.len());
+    let mut rule = Rule::host(host);
+    match raw.method.value() {
+        Some(text) if text != "*" => rule = rule.method(method(&text, path)?),
+        _ => {}
+    }
     for (name, pattern) in raw.headers {
-        headers.push((
-            header_name(&name, &format!("{path}.headers"))?,
-            Glob::new(pattern),
-        ));
+        rule = rule.header(header_name(&name, &format!("{path}.headers"))?, pattern);
     }
     let rate = raw.rate.unwrap_or(1.0);
     demand(
@@ -81,13 +78,14 @@ pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule> {
         "must be between 0 and 1",
     )?;
     let from = raw.from.value().unwrap_or_default();
-    let until = raw.until.value();
-    demand(
-        until.is_none_or(|until| until > from),
-        path,
-        "until",
-        "must be later than from",
-    )?;
+    rule = rule.rate(rate).from(from.duration());
+    if let Some(until) = raw.until.value() {
+        demand(until > from, path, "until", "must be later than from")?;
+        rule = rule.until(until.duration());
+    }
+    if let Some(pattern) = raw.path.value() {
+        rule = rule.path(pattern);
+    }
     demand(!raw.answers.is_empty(), path, "answers", "at least one")?;
     let answers = each(raw.answers, &format!("{path}.answers"), |raw, path| {
         let times = match raw.times {
@@ -101,18 +99,14 @@ pub(super) fn rule(raw: raw::Rule, path: &str, stores: bool) -> Checked<Rule> {
             "applied",
             "there are no stores",
         )?;
-        Ok((answer(raw, path)?, times))
+        Ok((Arc::new(answer(raw, path)?), times))
     })?;
-    Ok(Rule {
-        host: Glob::new(host),
-        method,
-        path: raw.path.value().map(Glob::new),
-        headers,
-        from,
-        until,
-        rate,
-        answers,
-    })
+    Ok(answers
+        .into_iter()
+        .fold(rule, |rule, (answer, times)| match times {
+            Some(times) => rule.answer_times(times, answer),
+            None => rule.answer(answer),
+        }))
 }
 
 fn answer(raw: raw::Answer, path: &str) -> Checked<Answer> {

@@ -1,26 +1,39 @@
-//! Patterns in which `*` stands for any run of characters, also an empty one.
+use std::fmt;
 
-/// A pattern such as `/orders/*`; everything but `*` stands for itself.
+/// A pattern such as `/orders/*`, in which `*` stands for any run of characters, also an empty
+/// one. Everything else stands for itself.
+///
+/// ```
+/// use tower_geo::fault::Pattern;
+///
+/// assert!(Pattern::new("/orders/*").matches(b"/orders/1?x=y"));
+/// assert!(!Pattern::new("/orders/*").matches(b"/order/1"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glob {
-    pattern: String,
+pub struct Pattern {
+    text: String,
     /// A pattern without `*` is compared, which most hosts are.
     plain: bool,
 }
 
-impl Glob {
-    pub(crate) fn new(pattern: impl Into<String>) -> Self {
-        let pattern = pattern.into();
-        let plain = !pattern.contains('*');
-        Self { pattern, plain }
+impl Pattern {
+    /// A pattern, as it is written.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let plain = !text.contains('*');
+        Self { text, plain }
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        &self.pattern
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 
-    pub(crate) fn matches(&self, text: &[u8]) -> bool {
-        let pattern = self.pattern.as_bytes();
+    /// Whether the whole of `text` fits.
+    #[must_use]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        let pattern = self.text.as_bytes();
         if self.plain {
             return pattern == text;
         }
@@ -47,6 +60,24 @@ impl Glob {
     }
 }
 
+impl From<&str> for Pattern {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +99,7 @@ mod tests {
             ("/a?b", "/axb", false),
         ] {
             assert_eq!(
-                Glob::new(pattern).matches(text.as_bytes()),
+                Pattern::new(pattern).matches(text.as_bytes()),
                 wanted,
                 "{pattern} {text}"
             );
