@@ -169,7 +169,7 @@ impl Found {
         match self {
             Self::Nothing => false,
             Self::One(value) => holds(value),
-            Self::Each(list) => list.iter().all(|value| holds(value)),
+            Self::Each(list) => list.iter().all(holds),
         }
     }
 

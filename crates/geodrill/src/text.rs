@@ -149,7 +149,7 @@ fn time_line(
     }
     let mut keys = vec![key.join("  ")];
     if mixed {
-        keys.push("▄ some of the time open  ▞ the same, with trials in between".to_owned());
+        keys.push("▄ open for a part of the column  ▞ that, and half open".to_owned());
     }
     for key in keys {
         writeln!(out, "  {:label_width$}  {DIM}{key}{DIM:#}", "")?;
@@ -239,7 +239,8 @@ fn events(out: &mut String, report: &Report) -> fmt::Result {
             .and_then(|index| info.regions.get(index))
             .map_or("", String::as_str);
         let what = told(record, region);
-        writeln!(out, "  {:>10}  {}  {what}", Millis(record.at_ms), info.name)?;
+        let at = Millis(record.at_ms).to_string();
+        writeln!(out, "  {at:>10}  {}  {what}", info.name)?;
     }
     out.push('\n');
     Ok(())

@@ -343,8 +343,8 @@ fn expectations_of_sums_take_no_memory() {
         });
         run_limited(&drill, &format!("ulimit -v {limit}"), &["--format", "json"])
     };
-    // Enough for 50000 operations, and far from enough for as many trees of values (120 MB).
-    let limit = 524_288;
+    // Enough for 50000 operations, and far from enough for as many trees of values (400 MB).
+    let limit = 163_840;
     let without = run(json!([]), limit);
     assert!(without.status.success(), "{}", text(&without.stderr));
     let with = run(
