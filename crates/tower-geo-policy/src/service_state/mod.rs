@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use std::time::Instant;
+//! use std::time::{Duration, Instant};
 //! use tower_geo_policy::breaker::{Admission, BreakerSettings, Circuit, Outcome, Standing};
 //! use tower_geo_policy::region::{Endpoint, Region, RegionId, Regions};
 //! use tower_geo_policy::service_state::{ServiceConfig, ServiceRoot};
