@@ -91,6 +91,17 @@ impl Trail {
         earlier.iter().any(|send| send.verdict.may_be_applied())
     }
 
+    /// Whether an earlier send may be the cause of this answer to a write (V2): 409 and 412, and
+    /// 404 of a DELETE.
+    pub(crate) fn may_explain(&self, status: StatusCode, is_delete: bool) -> bool {
+        let suspicious = match status {
+            StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => true,
+            StatusCode::NOT_FOUND => is_delete,
+            _ => false,
+        };
+        suspicious && self.may_have_been_applied()
+    }
+
     /// Adds a send that has ended, in the order in which they left.
     pub(crate) fn push(&mut self, send: Send) {
         let later = self.0.iter().rposition(|other| other.at <= send.at);

@@ -159,3 +159,12 @@ pub(crate) fn service_id(state: &State) -> usize {
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
+
+/// The time on the wall, as long as no other clock is given.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the wall clock is read unless another is given"
+)]
+pub(crate) fn system_time() -> SystemTime {
+    SystemTime::now()
+}

@@ -112,7 +112,7 @@ impl GeoServiceBuilder {
             listeners: Vec::new(),
             advice: None,
             faults: Arc::new(StandardFaults::default()),
-            wall_clock: Arc::new(system_time),
+            wall_clock: Arc::new(runtime::system_time),
             random: Arc::new(fastrand::f64),
             threads: None,
             max_staleness: None,
@@ -640,14 +640,6 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
 fn is_plain_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     (1..=64).contains(&name.len()) && name.chars().all(plain)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where the wall clock is read unless another is given"
-)]
-fn system_time() -> SystemTime {
-    SystemTime::now()
 }
 
 #[cfg(test)]

@@ -11,16 +11,16 @@ use super::{Advised, Context, Operation, Planned, Reach, bit};
 
 /// A region that admits the next send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choice {
-    pub(super) region: RegionId,
+pub(crate) struct Choice {
+    pub(crate) region: RegionId,
     /// From when on.
-    pub(super) ready: Tick,
+    pub(crate) ready: Tick,
     /// How many admissible regions have not been tried, this one included (T3).
-    pub(super) shares: u32,
+    pub(crate) shares: u32,
 }
 
 /// The earlier of two times, where `None` is never.
-pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
+pub(crate) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

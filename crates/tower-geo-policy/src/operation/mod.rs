@@ -9,7 +9,7 @@
 //! shared word; nothing is allocated before a send has failed.
 
 mod age;
-mod choice;
+pub(crate) mod choice;
 mod hedge;
 mod outcome;
 mod request_options;

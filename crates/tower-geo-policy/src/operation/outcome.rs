@@ -251,17 +251,11 @@ impl Operation {
     /// Whether 404, 409 or 412 may be the doing of an earlier send of this very write (V2).
     #[must_use]
     pub fn is_after_ambiguous(&self, status: StatusCode) -> bool {
-        let suspicious = match status {
-            StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => true,
-            StatusCode::NOT_FOUND => self.is_delete,
-            _ => false,
-        };
-        suspicious
-            && self.intent.is_write()
+        self.intent.is_write()
             && self
                 .past
                 .as_ref()
-                .is_some_and(|past| past.trail.may_have_been_applied())
+                .is_some_and(|past| past.trail.may_explain(status, self.is_delete))
     }
 
     /// T6: a send was due and the body is gone.

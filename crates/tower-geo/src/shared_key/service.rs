@@ -128,7 +128,7 @@ impl Signer {
             keyed,
             scheme: service.scheme(),
             hosts: Hosts::default(),
-            clock: Arc::new(system_clock),
+            clock: Arc::new(crate::runtime::system_time),
             version: HeaderValue::from_static("2021-12-02"),
         })
     }
@@ -212,12 +212,4 @@ fn http_date(time: SystemTime) -> Result<HeaderValue, SharedKeyError> {
         }
         _ => Err(SharedKeyError::date()),
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the default of `wall_clock`; whoever needs another date passes another clock"
-)]
-fn system_clock() -> SystemTime {
-    SystemTime::now()
 }

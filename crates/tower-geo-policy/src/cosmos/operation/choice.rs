@@ -1,6 +1,7 @@
 //! Where the next send may go, and when (C1, C2, C5 to C8, C11, R7, R10, T3 to T5).
 
 use crate::breaker::Standing;
+pub(super) use crate::operation::choice::{Choice, earlier};
 use crate::operation::{Advised, Planned, Reach, RegionRef};
 use crate::region::RegionId;
 use crate::retry_settings::Replay;
@@ -11,24 +12,6 @@ use super::super::intents::RequestKind;
 use super::super::routing::{AllExcluded, Order, bit};
 use super::super::topology::Topology;
 use super::{Context, Due, Operation, Pin};
-
-/// A region that admits the next send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choice {
-    pub(super) region: RegionId,
-    /// From when on.
-    pub(super) ready: Tick,
-    /// How many admissible regions have not been tried, this one included (T3).
-    pub(super) shares: u32,
-}
-
-/// The earlier of two times, where `None` is never.
-pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
 
 /// How a candidate stands at this moment.
 enum Candidate {
