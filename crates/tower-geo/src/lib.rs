@@ -56,6 +56,7 @@
 //!
 //! | feature | what |
 //! |---|---|
+//! | `cosmos` | accounts of Azure Cosmos DB: see `cosmos` |
 //! | `cosmos-key` | a signer for the key of an Azure Cosmos DB account, as a layer |
 //! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
@@ -65,6 +66,8 @@
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
 #[cfg(feature = "cosmos-key")]
 pub mod cosmos_key;
 #[cfg(feature = "fault")]
@@ -87,6 +90,7 @@ mod error;
 mod faults;
 mod gate_followers;
 mod handoff;
+mod known;
 mod last_sync;
 mod monitor;
 mod not_sent;
