@@ -21,6 +21,7 @@ mod cancellation;
 mod contracts;
 mod downloads;
 mod faults;
+mod fresh_connections;
 mod freshness;
 mod gate;
 mod hedging;
