@@ -22,6 +22,7 @@ mod contracts;
 mod cosmos;
 mod downloads;
 mod faults;
+mod fresh_connections;
 mod freshness;
 mod gate;
 mod hedging;
