@@ -56,6 +56,7 @@
 //!
 //! | feature | what |
 //! |---|---|
+//! | `cosmos` | accounts of Azure Cosmos DB: see `cosmos` |
 //! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
@@ -64,6 +65,8 @@
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
 #[cfg(feature = "fault")]
 pub mod fault;
 pub mod geo_redirect;
@@ -82,6 +85,7 @@ mod error;
 mod faults;
 mod gate_followers;
 mod handoff;
+mod known;
 mod last_sync;
 mod monitor;
 mod not_sent;

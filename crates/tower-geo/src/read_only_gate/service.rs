@@ -14,6 +14,7 @@ use super::future::{ResponseFuture, ServerFuture};
 use super::refusal;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
@@ -142,9 +143,10 @@ impl<S, M> ReadOnlyGate<S, M> {
                 Ok(())
             }
             GateCheck::Refused(refused) => {
-                let writer = state.regions().writer();
-                for circuit in Circuit::BOTH {
-                    state.note_operation(writer, circuit, now);
+                for writer in state.writers() {
+                    for circuit in Circuit::BOTH {
+                        state.note_operation(writer, circuit, now);
+                    }
                 }
                 tracing::debug!(
                     service = state.name(),
@@ -199,7 +201,8 @@ where
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
-            let is_ours = state.regions().region_of(request.uri()).is_some();
+            let known = Known::now(state);
+            let is_ours = known.regions(state).region_of(request.uri()).is_some();
             if let Err((refused, now)) = self.check(&mut request, is_ours) {
                 let error = refusal::error(state, &refused, now);
                 self.give_readiness_back();
