@@ -20,10 +20,10 @@ use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::resume::{Resume, Resuming};
 use tower_geo::{
-    BackgroundSend, BackgroundTask, CircuitBreakerLayer, ClassifyFault, ConfigError, Ending,
-    EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle, LastSyncSettings,
-    MonitorSettings, ReadOnlyGateLayer, RegionId, RegionRef, ResumeLayer, RetrySettings, Served,
-    StorageService, Trail,
+    Account, BackgroundSend, BackgroundTask, CircuitBreakerLayer, ClassifyFault, ConfigError,
+    Ending, EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle,
+    LastSyncSettings, MonitorSettings, ReadOnlyGateLayer, RegionId, RegionRef, ResumeLayer,
+    RetrySettings, Served, StorageService, Trail,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -127,6 +127,8 @@ impl Services {
                 told_on,
                 home(drill, service, &geo),
             );
+            let reader = cosmos::spawn_reader(service, &geo, &transport)?;
+            built._background.extend(reader);
             let tasks = spawn_background(service, &geo, &transport)?;
             built._background.extend(tasks);
             let bodies = DrillBodies::new(service.retry.as_ref());
@@ -160,7 +162,8 @@ impl Services {
     pub(crate) fn puzzles(&self, drill: &Drill) -> Vec<String> {
         let services = drill.services.iter().zip(&self.services);
         services
-            .flat_map(|(service, geo)| cosmos::puzzles(service, geo))
+            .zip(&self.names)
+            .flat_map(|((service, geo), names)| cosmos::puzzles(service, geo, names))
             .collect()
     }
 
@@ -320,7 +323,53 @@ fn geo_service(
     stage: &Arc<Stage>,
 ) -> Result<GeoService, ConfigError> {
     let service = &drill.services[index];
-    let mut builder = match &service.kind {
+    let draws = Mutex::new(Stream::new(drill.seed, Purpose::Service(index)));
+    let (start, clock) = (drill.start, Arc::clone(stage));
+    let listening = Arc::clone(stage);
+    let listener = move |event: &tower_geo::Event| {
+        if let Some((region, kind)) = record(event.kind) {
+            listening.event(EventRecord {
+                at_ms: listening.now_ms(),
+                service: index,
+                region: region.and_then(|region| match &account {
+                    None => Some(region.index()),
+                    Some(names) => names.number(event.region_name(region)),
+                }),
+                event: kind,
+            });
+        }
+    };
+    // What every kind of service has; a Cosmos account has a builder of its own.
+    macro_rules! build {
+        ($builder:expr) => {{
+            let mut builder = $builder;
+            if let Some(group) = group {
+                builder = builder.group(group);
+            }
+            builder
+                .named(&service.name)
+                .retry(
+                    service
+                        .retry
+                        .as_ref()
+                        .map_or_else(RetrySettings::new, retry),
+                )
+                .breaker(service.breaker.as_ref().map(breaker))
+                .gate(if service.read_only_while_open {
+                    GateMode::WhileOpen
+                } else {
+                    GateMode::Manual
+                })
+                .classify_faults(Arc::new(WireFaults))
+                .wall_clock(move || start + Duration::from_millis(clock.now_ms()))
+                .random(move || draws.lock().unwrap_or_else(PoisonError::into_inner).unit())
+                .listener(Arc::new(listener))
+                // Everything is on one thread.
+                .threads(1)
+                .build()
+        }};
+    }
+    let builder = match &service.kind {
         ServiceKind::AzureStorage {
             endpoint,
             secondary,
@@ -345,52 +394,17 @@ fn geo_service(
                 builder.region_that_writes(&region.name, url, region.writable)
             },
         ),
-        ServiceKind::Cosmos { .. } => {
-            return Err(ConfigError::new("provider", "not supported yet"));
+        ServiceKind::Cosmos { endpoint, settings } => {
+            let builder = Account::cosmos(endpoint.to_string());
+            return build!(builder.account(cosmos::settings(settings)));
         }
     };
-    if let Some(group) = group {
-        builder = builder.group(group);
-    }
-    let draws = Mutex::new(Stream::new(drill.seed, Purpose::Service(index)));
-    let (start, clock) = (drill.start, Arc::clone(stage));
-    let listening = Arc::clone(stage);
-    builder
-        .named(&service.name)
-        .location_mode(location_mode(service.mode))
-        .retry(
-            service
-                .retry
-                .as_ref()
-                .map_or_else(RetrySettings::new, retry),
-        )
-        .breaker(service.breaker.as_ref().map(breaker))
-        .gate(if service.read_only_while_open {
-            GateMode::WhileOpen
-        } else {
-            GateMode::Manual
-        })
-        .max_staleness(service.max_staleness)
-        .read_your_writes(service.read_your_writes)
-        .classify_faults(Arc::new(WireFaults))
-        .wall_clock(move || start + Duration::from_millis(clock.now_ms()))
-        .random(move || draws.lock().unwrap_or_else(PoisonError::into_inner).unit())
-        .listener(Arc::new(move |event: &tower_geo::Event| {
-            if let Some((region, kind)) = record(event.kind) {
-                listening.event(EventRecord {
-                    at_ms: listening.now_ms(),
-                    service: index,
-                    region: region.and_then(|region| match &account {
-                        None => Some(region.index()),
-                        Some(names) => names.number(event.region_name(region)),
-                    }),
-                    event: kind,
-                });
-            }
-        }))
-        // Everything is on one thread.
-        .threads(1)
-        .build()
+    build!(
+        builder
+            .location_mode(location_mode(service.mode))
+            .max_staleness(service.max_staleness)
+            .read_your_writes(service.read_your_writes)
+    )
 }
 
 /// The storage service that a name of a drill means; blobs where it means none.

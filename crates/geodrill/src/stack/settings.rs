@@ -33,6 +33,9 @@ pub(super) fn request_options(options: &RequestOptions) -> tower_geo::RequestOpt
     if let Some(pin) = &options.pin {
         built = built.pin(named(pin));
     }
+    if let Some(excluded) = &options.excluded {
+        built = built.excluded(excluded);
+    }
     if options.replayable {
         built = built.replayable();
     }
