@@ -87,11 +87,8 @@ impl<S> CircuitBreaker<S> {
             Some(handoff) => self.admit_to(region, circuit, Some(handoff), now)?,
         };
         Ok(Some(Watch {
-            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
             pending: Pending::new(state.clone(), sent),
-            region,
             intent,
-            started: now,
         }))
     }
 

@@ -93,9 +93,13 @@ where
             match this.kind.as_mut().project() {
                 KindProj::Passing { future } => {
                     let _scope = scope::enter(*this.service, Rank::Gate);
-                    return future
-                        .poll(cx)
-                        .map_err(|error| Error::from_inner(error.into()));
+                    return match future.poll(cx) {
+                        Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                        Poll::Ready(Err(error)) => {
+                            Poll::Ready(Err(Error::from_inner(error.into())))
+                        }
+                        Poll::Pending => Poll::Pending,
+                    };
                 }
                 KindProj::Readying { inner, request } => {
                     let is_ready = ready!(inner.poll_ready(cx));
