@@ -31,6 +31,25 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         stayed
     }
 
+    /// Whether an answer can be handed over without a word: the healthy path. Otherwise nothing has
+    /// changed, and [`answered`](Self::answered) takes it.
+    #[inline]
+    pub(super) fn hands_over(&self, response: &Response<RB>) -> bool {
+        if self.handoff.is_some()
+            || self.operation.is_hedging()
+            || self.operation.written_key().is_some()
+        {
+            return false;
+        }
+        let state = &self.state;
+        let (status, headers) = (response.status(), response.headers());
+        let verdict = state
+            .provider()
+            .verdict(self.operation.intent(), status, headers);
+        self.operation
+            .delivers_in_silence(&runtime::context(state), verdict)
+    }
+
     /// Takes an answer; `Some` is the one to hand over.
     pub(super) fn answered(&mut self, response: Response<RB>) -> Option<Response<RB>> {
         let state = &self.state;
