@@ -26,6 +26,8 @@ pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// A number from `0.0..1.0`.
 pub(crate) type Random = Arc<dyn Fn() -> f64 + Send + Sync>;
 
+/// Aligned as [`SERVICE_ALIGN`] says.
+#[repr(align(128))]
 pub(crate) struct Runtime {
     pub(crate) retry: RetrySettings,
     pub(crate) budgets: Box<[Budget]>,
@@ -165,7 +167,10 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
     }
 }
 
-/// A number that no other service has while this one lives.
+/// Numbers of services are multiples of this, so that a scope can keep its notes below them.
+pub(crate) const SERVICE_ALIGN: usize = align_of::<Runtime>();
+
+/// A number that no other service has while this one lives: a multiple of [`SERVICE_ALIGN`].
 #[inline]
 pub(crate) fn service_id(state: &State) -> usize {
     std::ptr::from_ref(state.extra()) as usize

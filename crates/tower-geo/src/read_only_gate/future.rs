@@ -20,7 +20,6 @@ pin_project! {
     {
         #[pin]
         kind: Kind<S, R>,
-        service: usize,
     }
 }
 
@@ -32,7 +31,7 @@ pin_project! {
     {
         Passing { #[pin] future: S::Future },
         // Waits for the service below, which was not asked in `poll_ready`.
-        Readying { inner: S, request: Option<R> },
+        Readying { inner: S, request: Option<R>, service: usize },
         Refused { error: Option<Error> },
     }
 }
@@ -42,10 +41,9 @@ where
     S: Service<R>,
 {
     #[inline]
-    pub(super) const fn passing(future: S::Future, service: usize) -> Self {
+    pub(super) const fn passing(future: S::Future) -> Self {
         Self {
             kind: Kind::Passing { future },
-            service,
         }
     }
 
@@ -54,15 +52,14 @@ where
             kind: Kind::Readying {
                 inner,
                 request: Some(request),
+                service,
             },
-            service,
         }
     }
 
     pub(super) const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
-            service: 0,
         }
     }
 }
@@ -87,25 +84,50 @@ where
 {
     type Output = Result<Response<RB>, Error>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let KindProj::Passing { future } = self.as_mut().project().kind.project() {
+            return match future.poll(cx) {
+                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Error::from_inner(error.into()))),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+        self.poll_unusual(cx)
+    }
+}
+
+impl<S, R, RB> ResponseFuture<S, R>
+where
+    S: Service<R, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+{
+    #[inline(never)]
+    fn poll_unusual(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<RB>, Error>> {
+        let mut kind = self.project().kind;
         loop {
-            match this.kind.as_mut().project() {
+            match kind.as_mut().project() {
                 KindProj::Passing { future } => {
-                    let _scope = scope::enter(*this.service, Rank::Gate);
                     return future
                         .poll(cx)
                         .map_err(|error| Error::from_inner(error.into()));
                 }
-                KindProj::Readying { inner, request } => {
+                KindProj::Readying {
+                    inner,
+                    request,
+                    service,
+                } => {
+                    let _scope = scope::enter(*service, Rank::Gate);
                     let is_ready = ready!(inner.poll_ready(cx));
                     is_ready.map_err(|error| Error::from_inner(error.into()))?;
                     let Some(request) = request.take() else {
                         return Poll::Pending;
                     };
-                    let _scope = scope::enter(*this.service, Rank::Gate);
                     let future = inner.call(request);
-                    this.kind.set(Kind::Passing { future });
+                    kind.set(Kind::Passing { future });
                 }
                 KindProj::Refused { error } => {
                     return match error.take() {

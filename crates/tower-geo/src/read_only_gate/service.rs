@@ -47,6 +47,8 @@ pub struct ReadOnlyGate<S, M = FailFast> {
     manner: M,
     /// What the service below said to the last `poll_ready`. A clone has not asked.
     readiness: Readiness,
+    /// The layer above that belongs below, or is this one again (E4).
+    misplaced: Option<Rank>,
 }
 
 impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
@@ -56,6 +58,7 @@ impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
             state: self.state.clone(),
             manner: self.manner.clone(),
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 }
@@ -67,6 +70,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             state,
             manner,
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 
@@ -189,7 +193,13 @@ where
     type Error = Error;
     type Future = ResponseFuture<S, Request<B>>;
 
+    /// Looks at the order of the layers, too: an order is no other from one call to the next, and
+    /// nothing as large as an answer has to be carried past a scope here.
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        let service = service_id(&self.state);
+        self.misplaced = scope::misplaced_above(service, Rank::Gate);
+        let _scope = scope::enter(service, Rank::Gate);
         self.poll_inner::<B, S::Error>(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
@@ -197,7 +207,8 @@ where
     #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
+        let above = || scope::misplaced_above(service_id(state), Rank::Gate);
+        if let Some(above) = self.misplaced.or_else(above) {
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
@@ -215,8 +226,7 @@ where
             return ResponseFuture::readying(self.take_inner(), request, service);
         }
         self.readiness = Readiness::Unasked;
-        let _scope = scope::enter(service_id(&self.state), Rank::Gate);
-        ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
+        ResponseFuture::passing(self.inner.call(request))
     }
 }
 
