@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/sas.rs"]
+mod sas;
 mod support;
 
 use std::num::NonZero;
@@ -25,7 +27,8 @@ use azure_storage_queue::{QueueClient, QueueClientOptions};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use http::Method;
-use support::{Cloud, Count, PATIENCE, account, account_sas, pattern};
+use sas::account_sas;
+use support::{Cloud, Count, PATIENCE, account, pattern};
 use tower::ServiceBuilder;
 use tower_geo::{Account, StorageService};
 use tower_geo_clients::azure_core::{SdkBodies, SdkBody, ServiceClient, transport};

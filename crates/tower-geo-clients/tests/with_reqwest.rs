@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/sas.rs"]
+mod sas;
 mod support;
 
 use std::sync::Arc;
@@ -12,7 +14,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{Method, StatusCode};
 use reqwest::{Body, Client, Response};
-use support::{Cloud, Count, account, account_sas, pattern, settings};
+use sas::account_sas;
+use support::{Cloud, Count, account, pattern, settings};
 use tower::ServiceBuilder;
 use tower_geo::{Account, ErrorKind, RequestOptions, Served, StorageService};
 use tower_geo_clients::geo_error;
