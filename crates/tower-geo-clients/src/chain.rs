@@ -93,6 +93,14 @@ impl Meaning {
     }
 }
 
+/// Whether reqwest, below another client, could not even build the request. Not by its type: this
+/// crate may be built without it.
+#[cfg(any(feature = "object-store", feature = "azure-core"))]
+pub(crate) fn was_not_built(error: &(dyn StdError + 'static)) -> bool {
+    std::iter::successors(Some(error), |&cause| next(cause))
+        .any(|cause| cause.to_string().starts_with("builder error"))
+}
+
 /// The error of a client that says that it could not connect, in a form that the layers know: an
 /// `io::Error` that says so, unless there is one in its chain.
 #[cfg(any(feature = "object-store", feature = "azure-core"))]
