@@ -1,6 +1,5 @@
 //! An account of Cosmos DB and its regions, as a client: the judge of what the layers send.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
@@ -214,7 +213,7 @@ impl Service<Request<Body>> for Client {
                 Act::Answer(status, sub, after) => (status, sub, after),
                 Act::Refuse => return Err(io::ErrorKind::ConnectionRefused.into()),
                 Act::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                Act::Hang => return Ok::<_, io::Error>(match pending::<Infallible>().await {}),
+                Act::Hang => return pending().await,
             };
             tokio::time::sleep(Duration::from_millis(after)).await;
             let mut response = Response::builder().status(status);
