@@ -17,6 +17,7 @@ use tower_geo_policy::service_state::ServiceState;
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
 use crate::last_sync::{Age, Changes};
+use crate::tally::Tally;
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -57,6 +58,7 @@ pub(crate) struct Runtime {
     has_retry: AtomicBool,
     /// Shared with the state, which tells it of changes.
     pub(crate) gate_followers: Arc<GateFollowers>,
+    pub(crate) tally: Tally,
     warned_of_repeats: AtomicBool,
     warned_of_unknown_age: AtomicBool,
 }
@@ -108,6 +110,7 @@ impl Runtime {
             has_redirect: AtomicBool::new(false),
             has_retry: AtomicBool::new(false),
             gate_followers: Arc::default(),
+            tally: Tally::default(),
             warned_of_repeats: AtomicBool::new(false),
             warned_of_unknown_age: AtomicBool::new(false),
         }
