@@ -92,11 +92,8 @@ impl<S> CircuitBreaker<S> {
             Some(handoff) => self.admit_to(request, region, circuit, Some(handoff), now)?,
         };
         Ok(Some(Watch {
-            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
             pending: Pending::new(state.clone(), sent),
-            region,
             intent,
-            started: now,
         }))
     }
 

@@ -10,5 +10,12 @@
     reason = "helpers of tests may panic, as tests do"
 )]
 
+mod app;
 mod peer;
+
+mod account_reads;
+mod membership;
+mod outages;
 mod peer_itself;
+mod session_and_preference;
+mod writers;
