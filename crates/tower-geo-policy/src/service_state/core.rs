@@ -198,8 +198,14 @@ impl Core {
         *place = names;
     }
 
-    pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + '_ {
-        self.regions().filter(|&region| self.is_writer(region))
+    pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let mut left = self.writable.load(Acquire);
+        std::iter::from_fn(move || {
+            let number = u8::try_from(left.trailing_zeros()).unwrap_or(u8::MAX);
+            // The lowest bit.
+            left &= left.wrapping_sub(1);
+            (number < 16).then(|| RegionId::new(number))
+        })
     }
 
     pub(crate) fn until(&self, region: RegionId, circuit: Circuit) -> Tick {
