@@ -7,7 +7,6 @@ use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::LocationMode;
 
-use super::copy_request;
 use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
@@ -160,7 +159,7 @@ where
         _ => state.extra().retry.get_max_retries() > 0 || policy.watches_uploads(),
     };
     if may_follow {
-        copy_request(policy, request)
+        policy.keep_request(request)
     } else {
         None
     }
