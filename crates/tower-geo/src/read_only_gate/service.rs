@@ -5,6 +5,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tower_geo_policy::breaker::Circuit;
+#[cfg(feature = "cosmos")]
+use tower_geo_policy::cosmos::Cause;
+#[cfg(feature = "cosmos")]
+use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::gate::{GateCheck, GateStatus, ReadOnly};
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
@@ -146,6 +150,14 @@ impl<S, M> ReadOnlyGate<S, M> {
                 for writer in state.writers() {
                     for circuit in Circuit::BOTH {
                         state.note_operation(writer, circuit, now);
+                    }
+                }
+                // No write gets through that could find out that the account has another writer
+                // by now, so being refused is reason enough to ask, every 15 s (C7).
+                #[cfg(feature = "cosmos")]
+                if matches!(refused.why, ReadOnlyWhy::Breaker | ReadOnlyWhy::Group) {
+                    if let Some(shared) = &state.extra().cosmos {
+                        shared.account.ask(Cause::Circuit, now);
                     }
                 }
                 tracing::debug!(
