@@ -17,6 +17,7 @@ use tower_geo_policy::service_state::ServiceState;
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
 use crate::last_sync::{Age, Changes};
+use crate::tally::Tally;
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -26,6 +27,8 @@ pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// A number from `0.0..1.0`.
 pub(crate) type Random = Arc<dyn Fn() -> f64 + Send + Sync>;
 
+/// Aligned as [`SERVICE_ALIGN`] says.
+#[repr(align(128))]
 pub(crate) struct Runtime {
     pub(crate) retry: RetrySettings,
     pub(crate) budgets: Box<[Budget]>,
@@ -55,6 +58,7 @@ pub(crate) struct Runtime {
     has_retry: AtomicBool,
     /// Shared with the state, which tells it of changes.
     pub(crate) gate_followers: Arc<GateFollowers>,
+    pub(crate) tally: Tally,
     warned_of_repeats: AtomicBool,
     warned_of_unknown_age: AtomicBool,
 }
@@ -106,6 +110,7 @@ impl Runtime {
             has_redirect: AtomicBool::new(false),
             has_retry: AtomicBool::new(false),
             gate_followers: Arc::default(),
+            tally: Tally::default(),
             warned_of_repeats: AtomicBool::new(false),
             warned_of_unknown_age: AtomicBool::new(false),
         }
@@ -165,7 +170,10 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
     }
 }
 
-/// A number that no other service has while this one lives.
+/// Numbers of services are multiples of this, so that a scope can keep its notes below them.
+pub(crate) const SERVICE_ALIGN: usize = align_of::<Runtime>();
+
+/// A number that no other service has while this one lives: a multiple of [`SERVICE_ALIGN`].
 #[inline]
 pub(crate) fn service_id(state: &State) -> usize {
     std::ptr::from_ref(state.extra()) as usize

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use http::Request;
 use http_body::Body;
 
 use super::replay::ReplayBody;
@@ -19,6 +20,13 @@ pub trait BodyPolicy<B>: Clone {
 
     /// Prepares a body for its first send.
     fn prepare(&self, body: B) -> Self::Body;
+
+    /// The same with the request around it. Worth an implementation where a body stays as it is,
+    /// and a request need not be taken apart.
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<Self::Body> {
+        request.map(|body| self.prepare(body))
+    }
 
     /// What has to be kept of a prepared body to send it again, or `None` if that is impossible.
     fn keep(&self, body: &Self::Body) -> Option<Self::Body>;
@@ -62,6 +70,11 @@ impl<B: Body + Default> BodyPolicy<B> for EmptyBodies {
         body
     }
 
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<B> {
+        request
+    }
+
     fn keep(&self, body: &B) -> Option<B> {
         body.is_end_stream().then(B::default)
     }
@@ -81,6 +94,11 @@ impl<B: Clone> BodyPolicy<B> for CloneBodies {
 
     fn prepare(&self, body: B) -> B {
         body
+    }
+
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<B> {
+        request
     }
 
     fn keep(&self, body: &B) -> Option<B> {

@@ -12,6 +12,7 @@ use super::pending::Pending;
 use crate::background::BackgroundSend;
 use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
+use crate::fresh_connections::Probe;
 use crate::handoff::Handoff;
 use crate::known::Known;
 use crate::runtime::{self, State, service_id};
@@ -86,23 +87,21 @@ impl<S> CircuitBreaker<S> {
             // The healthy path: nothing is unusual, and nothing was handed on.
             None => match state.send_if_calm(region, circuit, now) {
                 Some(sent) => Some(sent),
-                None => self.admit_to(region, circuit, None, now)?,
+                None => self.admit_to(request, region, circuit, None, now)?,
             },
-            Some(handoff) => self.admit_to(region, circuit, Some(handoff), now)?,
+            Some(handoff) => self.admit_to(request, region, circuit, Some(handoff), now)?,
         };
         Ok(Some(Watch {
-            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
             pending: Pending::new(state.clone(), sent),
-            region,
             intent,
-            started: now,
         }))
     }
 
     /// Asks the circuit, with whatever a layer above has handed on.
     #[cold]
-    fn admit_to(
+    fn admit_to<B>(
         &self,
+        request: &mut Request<B>,
         region: RegionId,
         circuit: Circuit,
         handoff: Option<&Handoff>,
@@ -132,7 +131,11 @@ impl<S> CircuitBreaker<S> {
             },
         };
         Ok(match slot {
-            Some(slot) => state.probe_started(slot, circuit, given, now),
+            Some(slot) => {
+                // For a layer below that makes connections (R12).
+                request.extensions_mut().insert(Probe::OF_CIRCUIT);
+                state.probe_started(slot, circuit, given, now)
+            }
             None if given.is_empty() => state.send_started(region, circuit, now),
             None => state.send_restarted(region, circuit, given, now),
         })

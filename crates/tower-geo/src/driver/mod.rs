@@ -37,12 +37,12 @@ where
     P: BodyPolicy<B>,
 {
     let mut copy = Request::new(policy.keep(request.body())?);
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
     *copy.version_mut() = request.version();
     if !request.extensions().is_empty() {
-        copy.extensions_mut().clone_from(request.extensions());
+        *copy.extensions_mut() = request.extensions().clone();
     }
     Some(copy)
 }
