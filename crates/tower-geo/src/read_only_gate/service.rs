@@ -203,16 +203,39 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let state = &self.state;
-        let above = || scope::misplaced_above(service_id(state), Rank::Gate);
-        if let Some(above) = self.misplaced.or_else(above) {
-            return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_usual = self.misplaced().is_none()
+            && self.state.is_calm()
+            && self.readiness == Readiness::Ready;
+        if !is_usual {
+            return self.call_unusual(request);
         }
-        if !state.is_calm() {
-            let is_ours = state.regions().region_of(request.uri()).is_some();
+        self.readiness = Readiness::Unasked;
+        ResponseFuture::passing(self.inner.call(request))
+    }
+}
+
+impl<S> ReadOnlyGate<S, FailFast> {
+    /// The layer above that belongs below, or is this one again (E4).
+    #[inline]
+    fn misplaced(&self) -> Option<Rank> {
+        let above = || scope::misplaced_above(service_id(&self.state), Rank::Gate);
+        self.misplaced.or_else(above)
+    }
+
+    #[inline(never)]
+    fn call_unusual<B>(&mut self, mut request: Request<B>) -> ResponseFuture<S, Request<B>>
+    where
+        S: Service<Request<B>> + Clone,
+    {
+        if let Some(above) = self.misplaced() {
+            let error = scope::misplaced(&self.state, Rank::Gate, above);
+            return ResponseFuture::refused(error);
+        }
+        if !self.state.is_calm() {
+            let is_ours = self.state.regions().region_of(request.uri()).is_some();
             if let Err((refused, now)) = self.check(&mut request, is_ours) {
-                let error = refusal::error(state, &refused, now);
+                let error = refusal::error(&self.state, &refused, now);
                 self.give_readiness_back();
                 return ResponseFuture::refused(error);
             }
