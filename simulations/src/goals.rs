@@ -13,6 +13,8 @@ use crate::outage::Outage;
 pub(crate) const OPEN_FOR: Duration = Duration::from_secs(30);
 /// The longest that it stays open.
 pub(crate) const MAX_OPEN_FOR: Duration = Duration::from_secs(300);
+/// What a return of all at once would show.
+const PEAK: &str = "peak of the primary, in multiples of the usual load";
 /// Timers here ring on whole milliseconds, and a time-out takes two of them.
 const CLOCK: f64 = 0.002;
 
@@ -38,6 +40,7 @@ pub(crate) fn all(seed: u64) -> Result<Vec<Goal>, BoxError> {
         goals.push(black_hole(seed, rate)?);
     }
     goals.extend(recovery(seed)?);
+    goals.push(throttled(seed)?);
     Ok(goals)
 }
 
@@ -118,15 +121,24 @@ pub(crate) fn recovery(seed: u64) -> Result<Vec<Goal>, BoxError> {
                 10.0,
                 figures.return_s,
             ),
-            goal(
-                case,
-                "peak of the primary, in multiples of the usual load",
-                1.2,
-                Some(figures.primary_peak),
-            ),
+            goal(case, PEAK, 1.2, Some(figures.primary_peak)),
         ]);
     }
     Ok(goals)
+}
+
+/// A primary that asks everybody to come back in five seconds, for 92 s: writes have nowhere else to
+/// go and wait for it, until it lets them all in again.
+pub(crate) fn throttled(seed: u64) -> Result<Goal, BoxError> {
+    let mut fleet = Fleet::of_gallery(Outage::Throttled);
+    fleet.seed = seed;
+    let figures = Figures::of(&fleet)?;
+    Ok(goal(
+        "throttled, 20 clients",
+        PEAK,
+        1.2,
+        Some(figures.primary_peak),
+    ))
 }
 
 fn one_reader(seed: u64, outage: Outage, rate: f64) -> Fleet {

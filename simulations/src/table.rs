@@ -130,7 +130,7 @@ left. Sends before: failed ones to the primary, of one client, until its circuit
 after: sends to the primary per operation from then on; sends per op: to both regions, during the
 outage. Probes: from the end of the outage to the first send to the primary, of the first and of the
 last client. Peak: the most that the primary got in a second afterwards, against the usual (where it
-throttled, that is the writes that have waited for it). Goodput during: against the usual; back
+throttled, writes that have waited for it, too). Goodput during: against the usual; back
 after: from the end until at least 95 % of it for good.
 
 ";

@@ -13,7 +13,11 @@ pub enum BackoffMode {
     Fixed,
 }
 
-/// How chance changes a computed wait, so that clients which failed together do not return together.
+/// How chance changes a wait, so that clients which failed together do not return together.
+///
+/// A wait that the server asks for is a floor, and chance only adds to it: a region rests longer, for
+/// the whole service, by up to half of what was asked for (equal) or all of it (full), but not past
+/// `max_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -72,6 +76,20 @@ impl Backoff {
             }
         }
     }
+
+    /// How much longer than the server asked for its region rests, so that clients which were
+    /// throttled together do not let those that have waited in at the same moment: up to half of
+    /// the told wait (equal jitter), or all of it (full). Never past `max_delay`, beyond which
+    /// nobody would wait.
+    pub(crate) fn beyond_told(&self, told: Duration, draw: f64) -> Duration {
+        let most = match self.jitter {
+            Jitter::None => Duration::ZERO,
+            Jitter::Equal => told / 2,
+            Jitter::Full => told,
+        };
+        most.mul_f64(draw.clamp(0.0, 1.0))
+            .min(self.max_delay.saturating_sub(told))
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +141,30 @@ mod tests {
         assert_eq!(computed_is_longer, Duration::from_secs(2));
         let huge = backoff.wait(1, Some(Duration::MAX), 0.5);
         assert_eq!(huge, Duration::MAX);
+    }
+
+    /// T1: chance only adds to what the server asked for, in proportion to it, and never so much
+    /// that nobody would wait.
+    #[test]
+    fn a_rest_is_longer_by_a_share_of_what_the_server_asked_for() {
+        let told = Duration::from_secs(5);
+        let beyond = |jitter, told, draw| {
+            let backoff = Backoff {
+                jitter,
+                max_delay: Duration::from_secs(60),
+                ..exact(BackoffMode::Exponential)
+            };
+            backoff.beyond_told(told, draw)
+        };
+        assert_eq!(beyond(Jitter::None, told, 0.9), Duration::ZERO);
+        assert_eq!(beyond(Jitter::Equal, told, 0.0), Duration::ZERO);
+        assert_eq!(beyond(Jitter::Equal, told, 1.0), told / 2);
+        assert_eq!(beyond(Jitter::Full, told, 0.5), told / 2);
+        assert_eq!(beyond(Jitter::Full, told, 7.0), told);
+        let long = Duration::from_secs(50);
+        assert_eq!(beyond(Jitter::Full, long, 1.0), Duration::from_secs(10));
+        let too_long = Duration::from_secs(61);
+        assert_eq!(beyond(Jitter::Full, too_long, 1.0), Duration::ZERO);
     }
 
     /// T1: full is 0 to the wait, equal is half of the wait to the wait.

@@ -24,7 +24,7 @@ pub enum Replay {
 /// | `delay` | time | 800 ms | first wait before a *return* to a region; falling over waits for nothing |
 /// | `max_delay` | time | 60 s | no wait is longer; a longer one told by the server ends the returns |
 /// | `mode` | | exponential | |
-/// | `jitter` | | equal | half of the wait is chance, so that clients do not return together |
+/// | `jitter` | | equal | half of the wait is chance, so that clients do not return together; up to half comes on top of a wait that the server asks for |
 /// | `attempt_timeout` | time, or none | 10 s | one send, up to the head of the answer |
 /// | `deadline` | time, or none | 60 s | the whole operation, up to the head of the answer |
 /// | `budget` | tokens per region, or none | 500 | 14 a return: about 35 useless ones in a row |

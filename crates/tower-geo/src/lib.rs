@@ -45,33 +45,43 @@
 //! | [`CircuitBreakerLayer`] | is the region trusted? | [`circuit_breaker`] |
 //!
 //! [`GeoLayer`] is all four in order. Each also works alone and among foreign layers. A
-//! [`ResumeLayer`] above them fetches the rest of a download that breaks off.
+//! [`ResumeLayer`] above them fetches the rest of a download that breaks off. A
+//! [`FreshConnectionsLayer`] below them keeps pooled connections from outliving a failover.
 //!
 //! # What it does not do
 //!
 //! It does not replicate, does not fail an account over, and never sends a write to a region that
-//! takes none. It signs nothing unless asked to (feature `shared-key`).
+//! takes none. It signs nothing unless asked to (features `shared-key` and `cosmos-key`).
 //!
 //! # Features
 //!
 //! | feature | what |
 //! |---|---|
+//! | `cosmos` | accounts of Azure Cosmos DB: see `cosmos` |
+//! | `cosmos-key` | a signer for the key of an Azure Cosmos DB account, as a layer |
 //! | `fault` | faults by rules, between the stack and the client, to see what an application does |
-//! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again |
+//! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again; [`HyperClients`](fresh_connections) makes clients |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
 //! | `metrics` | metrics through the API of OpenTelemetry: see [`telemetry`] |
 //! | `shared-key` | a signer for Azure Storage's Shared Key, as a layer |
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
+#[cfg(feature = "cosmos-key")]
+pub mod cosmos_key;
 #[cfg(feature = "fault")]
 pub mod fault;
+pub mod fresh_connections;
 pub mod geo_redirect;
 pub mod read_only_gate;
 pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
+#[cfg(any(feature = "cosmos-key", feature = "shared-key"))]
+pub mod signing;
 pub mod telemetry;
 
 mod account;
@@ -82,6 +92,7 @@ mod error;
 mod faults;
 mod gate_followers;
 mod handoff;
+mod known;
 mod last_sync;
 mod monitor;
 mod not_sent;
@@ -94,6 +105,7 @@ mod served;
 mod service_builder;
 mod service_handle;
 mod stack;
+mod tally;
 #[cfg(test)]
 mod test_wire;
 #[cfg(feature = "last-sync")]
@@ -106,6 +118,9 @@ pub use background::{BackgroundSend, BackgroundTask};
 pub use circuit_breaker::CircuitBreakerLayer;
 pub use error::{BoxError, Error, ErrorKind};
 pub use faults::{ClassifyFault, StandardFaults};
+#[cfg(feature = "hyper-util")]
+pub use fresh_connections::HyperClients;
+pub use fresh_connections::{FreshConnectionsLayer, MakeClient, Probe};
 pub use geo_redirect::GeoRedirectLayer;
 #[cfg(feature = "last-sync")]
 pub use last_sync::LastSyncSettings;

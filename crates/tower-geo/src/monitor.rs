@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use http::{Method, Request, Response, Uri};
 use http_body::Body;
-use tower_geo_policy::breaker::Circuit;
+use tower_geo_policy::breaker::{Circuit, CircuitPhase};
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::region::RegionId;
+use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
 use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace};
 use crate::circuit_breaker::Pending;
 use crate::error::{BoxError, Error};
+use crate::fresh_connections::Probe;
 use crate::redact::Redacted;
 use crate::runtime::{self, State};
 use crate::service_handle::GeoService;
@@ -93,6 +95,12 @@ impl MonitorSettings {
     /// What is asked, if it is a read that the writer answers.
     fn check(&self, service: &GeoService) -> Result<Ping, ConfigError> {
         background::check_pace(self.every, self.timeout, self.jitter)?;
+        if service.state_ref().extra().has_account() {
+            return Err(ConfigError::new(
+                "monitor",
+                "is for services whose regions stay: which region of an account would be asked?",
+            ));
+        }
         if self.method != Method::GET && self.method != Method::HEAD {
             return Err(ConfigError::new("method", "must be GET or HEAD"));
         }
@@ -150,7 +158,9 @@ impl GeoService {
     ///
     /// `client` has to sign its requests; it may be the bare client or a stack of ours above it.
     /// At most one ping is under way. A client that panics is cloned anew for the next one. In
-    /// maintenance the monitor rests (G4).
+    /// maintenance the monitor rests (G4). While a circuit is open its pings carry
+    /// [`Probe`](crate::Probe): a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
+    /// makes them over new connections.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -173,8 +183,8 @@ impl GeoService {
     ///
     /// # Errors
     ///
-    /// When a setting is senseless, what is asked is no read of the primary, or there is no tokio
-    /// runtime.
+    /// When a setting is senseless, what is asked is no read of the primary, the service is an
+    /// account of Cosmos DB, or there is no tokio runtime.
     pub fn spawn_monitor<C, B, RB>(
         &self,
         settings: &MonitorSettings,
@@ -241,7 +251,11 @@ where
     let sent_at = state.tick(runtime::now());
     let sent = state.send_started(ping.writer, Circuit::Reads, sent_at);
     let mut pending = Pending::new(state.clone(), sent);
-    let request = background::request::<B>(state, "monitor", &ping.method, &ping.uri);
+    let mut request = background::request::<B>(state, "monitor", &ping.method, &ping.uri);
+    if is_open(state, ping.writer, sent_at) {
+        // It ends the wait of the circuit, so it must not ask an old connection (R12).
+        request.extensions_mut().insert(Probe::OF_MONITOR);
+    }
     let result = background::exchange(client, request, BODY, ping.timeout).await;
     let now = state.tick(runtime::now());
     if state.in_maintenance() {
@@ -258,6 +272,15 @@ where
     ) {
         state.monitor_succeeded(ping.writer, now);
     }
+}
+
+/// Whether a circuit of the region waits for somebody to find it well again.
+fn is_open(state: &State, region: RegionId, now: Tick) -> bool {
+    !state.is_calm()
+        && Circuit::BOTH.into_iter().any(|circuit| {
+            let found = state.circuit(region, circuit, now);
+            found.is_some_and(|found| found.phase != CircuitPhase::Closed)
+        })
 }
 
 /// What the end of a ping means; `None` when nothing has left, or the client is to blame.

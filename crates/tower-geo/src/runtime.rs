@@ -17,6 +17,7 @@ use tower_geo_policy::service_state::ServiceState;
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
 use crate::last_sync::{Age, Changes};
+use crate::tally::Tally;
 
 /// The shared state of a service as the layers hold it.
 pub(crate) type State = ServiceState<Runtime>;
@@ -40,6 +41,9 @@ pub(crate) struct Runtime {
     pub(crate) copies: CopyRules,
     /// Tells whoever watches the age of the copy.
     pub(crate) last_sync_changes: Arc<Changes>,
+    /// The account whose regions come and go, if the service is one.
+    #[cfg(feature = "cosmos")]
+    pub(crate) cosmos: Option<Arc<crate::cosmos::Shared>>,
     /// Which storage service it is, if it is one.
     #[cfg_attr(
         not(feature = "last-sync"),
@@ -54,6 +58,7 @@ pub(crate) struct Runtime {
     has_retry: AtomicBool,
     /// Shared with the state, which tells it of changes.
     pub(crate) gate_followers: Arc<GateFollowers>,
+    pub(crate) tally: Tally,
     warned_of_repeats: AtomicBool,
     warned_of_unknown_age: AtomicBool,
 }
@@ -98,14 +103,29 @@ impl Runtime {
             random,
             copies: age.rules,
             last_sync_changes: age.changes,
+            #[cfg(feature = "cosmos")]
+            cosmos: None,
             storage,
             no_copy,
             has_redirect: AtomicBool::new(false),
             has_retry: AtomicBool::new(false),
             gate_followers: Arc::default(),
+            tally: Tally::default(),
             warned_of_repeats: AtomicBool::new(false),
             warned_of_unknown_age: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the service is an account whose regions come and go.
+    #[cfg_attr(
+        not(feature = "cosmos"),
+        expect(clippy::unused_self, reason = "there are none")
+    )]
+    pub(crate) const fn has_account(&self) -> bool {
+        #[cfg(feature = "cosmos")]
+        return self.cosmos.is_some();
+        #[cfg(not(feature = "cosmos"))]
+        return false;
     }
 
     pub(crate) fn set_has_redirect(&self) {

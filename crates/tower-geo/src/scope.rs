@@ -9,6 +9,7 @@ use std::cell::Cell;
 use http::Uri;
 
 use crate::error::Error;
+use crate::known::Known;
 use crate::runtime::{SERVICE_ALIGN, State, service_id};
 
 /// Our layers, from the outermost to the innermost.
@@ -183,7 +184,7 @@ fn look_closer(state: &State, rank: Rank, scope: Scope, uri: &Uri) -> Option<Err
 /// A stack for several services has a request pass through the layers of those that it is not for
 /// (I8). Only when two take it for theirs do the layers not belong together.
 fn of_two_services(state: &State, rank: Rank, above: Rank, uri: &Uri) -> Option<Error> {
-    state.regions().region_of(uri)?;
+    Known::now(state).regions(state).region_of(uri)?;
     let (layer, above) = (rank.layer_name(), above.layer_name());
     Some(Error::config(
         state,

@@ -40,3 +40,18 @@ fn a_black_hole_is_noticed_within_a_second_of_the_tenth_suspect() {
 fn a_fleet_comes_back_soon_and_step_by_step() {
     assert_hold(&recovery(0).unwrap());
 }
+
+/// T1: a fleet that was asked to wait does not come back in one moment, whatever it writes; without
+/// chance all would (2.4 times the usual load with 30 % writes).
+#[test]
+fn a_fleet_that_was_told_to_wait_does_not_come_back_at_once() {
+    for seed in 0..3 {
+        assert_hold(&[throttled(seed).unwrap()]);
+        let mut fleet = Fleet::of_gallery(Outage::Throttled);
+        fleet.seed = seed;
+        fleet.writes = 0.3;
+        let peak = Figures::of(&fleet).unwrap().primary_peak;
+        // All writes of a wait come in the course of the next: 1.3, and what chance brings together.
+        assert!(peak <= 1.5, "{peak}");
+    }
+}

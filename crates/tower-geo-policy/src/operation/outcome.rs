@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::region::RegionId;
 use crate::retry_settings::Replay;
 use crate::tick::Tick;
-use crate::trail::{Ending, Send};
+use crate::trail::Ending;
 use crate::verdict::{FromCopy, Verdict};
 
 use super::{Context, Failure, Finish, Operation, Past, Return, bit};
@@ -200,27 +200,14 @@ impl Operation {
         draw: f64,
     ) {
         self.set_sent_at(now);
-        let started = self.started.unwrap_or(now);
-        let at = self.current.at.unwrap_or(now);
-        let send = Send {
-            region: self.current.region,
-            kind: self.current.kind,
-            probe: self.current.probe,
-            waited: self.current.waited,
-            at: at.since(started),
-            took: now.since(at),
-            ending,
-            verdict,
-        };
+        let send = self.current.ended(self.started, ending, verdict, now);
         let past = self.past.get_or_insert_default();
         past.trail.push(send);
         if verdict.is_final() {
             return;
         }
-        if let Some(told) = told {
-            context.state.rest(send.region, now + told, now);
-        }
-        past.note_return(context, send.region, told, now, draw);
+        let rests = told.map(|told| rest(context, send.region, told, now, draw));
+        past.note_return(context, send.region, told, rests, now, draw);
     }
 
     pub(super) fn has_failed(&self, region: RegionId) -> bool {
@@ -322,6 +309,26 @@ impl Operation {
     }
 }
 
+/// Lets a region rest as long as it was told, and how long that is with what chance adds (T1).
+fn rest<X>(
+    context: &Context<'_, X>,
+    region: RegionId,
+    told: Duration,
+    now: Tick,
+    draw: f64,
+) -> Duration {
+    let state = context.state;
+    // One draw for each rest: the longest of many would be much the same everywhere.
+    let added = match state.resting(region, now) {
+        Some(_) => Duration::ZERO,
+        None => context.settings.backoff.beyond_told(told, draw),
+    };
+    state.rest(region, now + told + added, now);
+    // Others may have been told more.
+    let until = state.resting(region, now);
+    until.map_or(told, |until| until.since(now))
+}
+
 impl Past {
     /// When the region of a failed send can be returned to (T1).
     fn note_return<X>(
@@ -329,6 +336,7 @@ impl Past {
         context: &Context<'_, X>,
         region: RegionId,
         told: Option<Duration>,
+        rests: Option<Duration>,
         now: Tick,
         draw: f64,
     ) {
@@ -336,13 +344,13 @@ impl Past {
         let never = told.is_some_and(|told| told > backoff.max_delay);
         if let Some(back) = self.returns.iter_mut().find(|back| back.region == region) {
             back.tries += 1;
-            back.ready = now + backoff.wait(back.tries, told, draw);
+            back.ready = now + backoff.wait(back.tries, rests, draw);
             back.never |= never;
             return;
         }
         self.returns.push(Return {
             region,
-            ready: now + backoff.wait(1, told, draw),
+            ready: now + backoff.wait(1, rests, draw),
             never,
             tries: 1,
         });

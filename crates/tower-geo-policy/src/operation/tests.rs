@@ -88,6 +88,13 @@ impl Bench {
         }
     }
 
+    fn waits_until(&self, operation: &mut Operation) -> Tick {
+        match self.next(operation) {
+            Step::Wait(until) => until,
+            other => panic!("a wait was expected, not {other:?}"),
+        }
+    }
+
     fn finish(&self, operation: &mut Operation) -> Finish {
         match self.next(operation) {
             Step::Finish(finish) => finish,
@@ -352,6 +359,30 @@ fn a_send_gets_its_share() {
         Duration::from_secs(3),
         "from the last byte"
     );
+}
+
+/// T1: chance adds to a told wait, one draw for each rest, which then holds for the whole service: who
+/// was told comes back a little after who waited, and nobody before.
+#[test]
+fn a_rest_is_longer_by_chance_and_the_same_for_all() {
+    let mut bench = Bench::new(LocationMode::PrimaryOnly);
+    bench.settings = RetrySettings::new(); // equal jitter, and all draws are 0.5
+    let at = |bench: &Bench, millis| bench.now + Duration::from_millis(millis);
+    let told = Some(Duration::from_secs(8));
+    let (mut first, mut second) = (
+        bench.begin(Intent::WRITE_HARMLESS),
+        bench.begin(Intent::WRITE_HARMLESS),
+    );
+    assert_eq!(bench.sends_to(&mut first), P);
+    assert_eq!(bench.sends_to(&mut second), P);
+    assert_eq!(bench.answers_after(&mut first, 429, told), Fate::Hold);
+    assert_eq!(bench.answers_after(&mut second, 429, told), Fate::Hold);
+    let rests_until = at(&bench, 10_000);
+    let mut other = bench.begin(Intent::WRITE_HARMLESS);
+    assert_eq!(bench.waits_until(&mut other), rests_until);
+    let returns = rests_until + Duration::from_millis(400);
+    assert_eq!(bench.waits_until(&mut first), returns);
+    assert_eq!(bench.waits_until(&mut second), returns);
 }
 
 /// T1: a told wait longer than `max_delay` means no return in this operation.

@@ -142,7 +142,7 @@ impl<X> ServiceState<X> {
     ///
     /// Without a second region there would be nothing left to read from.
     pub fn begin_maintenance(&self, now: Tick) -> Result<(), ConfigError> {
-        if self.regions().len() < 2 {
+        if self.0.lane.core.region_count() < 2 {
             return Err(ConfigError::new(
                 "maintenance",
                 "needs a second region to read from; make the service read-only instead",
@@ -192,13 +192,6 @@ impl<X> ServiceState<X> {
             (status != GateStatus::ReadWrite).then_some(why),
             if shut { end(until) } else { None },
         )
-    }
-
-    /// How often the gate has changed; with [`on_change`](super::ServiceConfig::on_change) enough
-    /// to watch it. In maintenance it also counts that the last write has drained.
-    #[must_use]
-    pub fn gate_changes(&self) -> u64 {
-        self.0.lane.core.changes()
     }
 }
 

@@ -164,9 +164,8 @@ impl Watch {
         let state = self.pending.state();
         let (status, headers) = (response.status(), response.headers());
         let verdict = state.provider().verdict(self.intent, status, headers);
-        let ends_with_its_body = verdict == Verdict::Answered
-            && status.is_success()
-            && !response.body().is_end_stream();
+        let ends_with_its_body =
+            verdict == Verdict::Answered && status.is_success() && !response.body().is_end_stream();
         if ends_with_its_body {
             self.note_head(now);
         } else {

@@ -12,10 +12,11 @@ use super::pending::Pending;
 use crate::background::BackgroundSend;
 use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
+use crate::fresh_connections::Probe;
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
-use crate::served::region_name;
 
 /// Counts what becomes of every send and refuses those to a region that is not trusted. See the
 /// [module](super).
@@ -49,11 +50,15 @@ impl<S> CircuitBreaker<S> {
     #[inline(always)]
     fn admit<B>(
         &self,
-        request: &Request<B>,
+        request: &mut Request<B>,
         handoff: Option<&Handoff>,
     ) -> Result<Option<Watch>, Error> {
         let state = &self.state;
-        let Some(region) = state.regions().region_of(request.uri()) else {
+        let known = match handoff {
+            None => Known::now(state),
+            Some(handoff) => handoff.known(),
+        };
+        let Some(region) = known.regions(state).region_of(request.uri()) else {
             return Ok(None);
         };
         // Directed elsewhere and here all the same: there is no redirect above. What was handed
@@ -67,7 +72,7 @@ impl<S> CircuitBreaker<S> {
             return Ok(None);
         }
         // R1: with no driver above to refuse it, a write that names a copy would get there.
-        if intent.is_write() && state.regions().write_target(region).is_none() {
+        if intent.is_write() && !known.takes_writes(state, region) {
             return Err(Error::misfit(state, Misfit::WriteToCopy));
         }
         let circuit = circuit_of(intent);
@@ -76,9 +81,9 @@ impl<S> CircuitBreaker<S> {
             // The healthy path: nothing is unusual, and nothing was handed on.
             None => match state.send_if_calm(region, circuit, now) {
                 Some(sent) => Some(sent),
-                None => self.admit_to(region, circuit, None, now)?,
+                None => self.admit_to(request, region, circuit, None, now)?,
             },
-            Some(handoff) => self.admit_to(region, circuit, Some(handoff), now)?,
+            Some(handoff) => self.admit_to(request, region, circuit, Some(handoff), now)?,
         };
         Ok(Some(Watch {
             pending: Pending::new(state.clone(), sent),
@@ -88,8 +93,9 @@ impl<S> CircuitBreaker<S> {
 
     /// Asks the circuit, with whatever a layer above has handed on.
     #[cold]
-    fn admit_to(
+    fn admit_to<B>(
         &self,
+        request: &mut Request<B>,
         region: RegionId,
         circuit: Circuit,
         handoff: Option<&Handoff>,
@@ -109,7 +115,7 @@ impl<S> CircuitBreaker<S> {
                     }
                     tracing::debug!(
                         service = state.name(),
-                        region = region_name(state, region),
+                        region = Known::now(state).name(state, region),
                         circuit = circuit.as_str(),
                         retry_after = ?refusal.until.map(|until| until.since(now)),
                         "a send was refused: the circuit is open"
@@ -119,7 +125,11 @@ impl<S> CircuitBreaker<S> {
             },
         };
         Ok(match slot {
-            Some(slot) => state.probe_started(slot, circuit, given, now),
+            Some(slot) => {
+                // For a layer below that makes connections (R12).
+                request.extensions_mut().insert(Probe::OF_CIRCUIT);
+                state.probe_started(slot, circuit, given, now)
+            }
             None if given.is_empty() => state.send_started(region, circuit, now),
             None => state.send_restarted(region, circuit, given, now),
         })
@@ -144,14 +154,14 @@ where
     }
 
     #[inline]
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         if let Some(mistake) = scope::mistake(&self.state, Rank::Breaker, request.uri()) {
             return self.refuse(mistake);
         }
         if !request.extensions().is_empty() {
             return self.call_with_extensions(request);
         }
-        match self.admit(&request, None) {
+        match self.admit(&mut request, None) {
             Ok(watch) => self.send(request, watch),
             Err(error) => self.refuse(error),
         }
@@ -182,7 +192,7 @@ impl<S: Clone> CircuitBreaker<S> {
             return self.send(request, None);
         }
         let handoff = Handoff::take(request.extensions_mut(), &self.state);
-        match self.admit(&request, handoff.as_ref()) {
+        match self.admit(&mut request, handoff.as_ref()) {
             Ok(watch) => self.send(request, watch),
             Err(error) => self.refuse(error),
         }

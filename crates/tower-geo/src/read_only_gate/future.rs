@@ -4,12 +4,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::Response;
+use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::GateBody;
+use super::refusal;
+use super::service::ask;
 use crate::error::{BoxError, Error};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 pin_project! {
@@ -32,8 +35,18 @@ pin_project! {
         Passing { #[pin] future: S::Future },
         // Waits for the service below, which was not asked in `poll_ready`.
         Readying { inner: S, request: Option<R>, service: usize },
+        // Lets other writes go first, once (B4).
+        Aside { aside: Option<Box<Aside<S, R>>> },
         Refused { error: Option<Error> },
     }
+}
+
+/// A write that stepped aside. Seldom, so what it needs must not make the others larger.
+struct Aside<S, R> {
+    inner: S,
+    request: R,
+    state: State,
+    others_went: bool,
 }
 
 impl<S, R> ResponseFuture<S, R>
@@ -57,6 +70,20 @@ where
         }
     }
 
+    pub(super) fn aside(inner: S, request: R, state: State) -> Self {
+        let aside = Aside {
+            inner,
+            request,
+            state,
+            others_went: false,
+        };
+        Self {
+            kind: Kind::Aside {
+                aside: Some(Box::new(aside)),
+            },
+        }
+    }
+
     pub(super) const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
@@ -72,14 +99,15 @@ where
         f.write_str(match self.kind {
             Kind::Passing { .. } => "ResponseFuture(passing)",
             Kind::Readying { .. } => "ResponseFuture(waiting for the service to be ready)",
+            Kind::Aside { .. } => "ResponseFuture(letting others go first)",
             Kind::Refused { .. } => "ResponseFuture(refused)",
         })
     }
 }
 
-impl<S, R, RB> Future for ResponseFuture<S, R>
+impl<S, B, RB> Future for ResponseFuture<S, Request<B>>
 where
-    S: Service<R, Response = Response<RB>>,
+    S: Service<Request<B>, Response = Response<RB>>,
     S::Error: Into<BoxError>,
 {
     type Output = Result<Response<RB>, Error>;
@@ -97,9 +125,9 @@ where
     }
 }
 
-impl<S, R, RB> ResponseFuture<S, R>
+impl<S, B, RB> ResponseFuture<S, Request<B>>
 where
-    S: Service<R, Response = Response<RB>>,
+    S: Service<Request<B>, Response = Response<RB>>,
     S::Error: Into<BoxError>,
 {
     #[inline(never)]
@@ -128,6 +156,33 @@ where
                     };
                     let future = inner.call(request);
                     kind.set(Kind::Passing { future });
+                }
+                KindProj::Aside { aside } => {
+                    if let Some(aside) = aside.as_mut().filter(|aside| !aside.others_went) {
+                        aside.others_went = true;
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    let Some(aside) = aside.take() else {
+                        return Poll::Pending;
+                    };
+                    let Aside {
+                        inner,
+                        mut request,
+                        state,
+                        ..
+                    } = *aside;
+                    let now = state.tick(runtime::now());
+                    kind.set(match ask(&state, &mut request, now) {
+                        Ok(()) => Kind::Readying {
+                            inner,
+                            request: Some(request),
+                            service: service_id(&state),
+                        },
+                        Err(refused) => Kind::Refused {
+                            error: Some(refusal::error(&state, &refused, now)),
+                        },
+                    });
                 }
                 KindProj::Refused { error } => {
                     return match error.take() {

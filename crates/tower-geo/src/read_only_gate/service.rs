@@ -6,6 +6,9 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::gate::{GateCheck, GateStatus, ReadOnly};
+use tower_geo_policy::intent::Intent;
+use tower_geo_policy::operation::RequestOptions;
+use tower_geo_policy::retry_settings::Replay;
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
@@ -14,6 +17,7 @@ use super::future::{ResponseFuture, ServerFuture};
 use super::refusal;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
@@ -124,43 +128,52 @@ impl<S, M> ReadOnlyGate<S, M> {
         self.state.gate(now).status == GateStatus::ReadOnly
     }
 
-    /// Whether a request may pass; a trial write gets its slot handed on.
-    fn check<B>(&self, request: &mut Request<B>, is_ours: bool) -> Result<(), (ReadOnly, Tick)> {
-        let state = &self.state;
-        if state.is_calm() || !is_ours {
-            return Ok(());
+    /// What the gate is asked about a request, if it is asked at all: for leave to write.
+    fn intent_to_write<B>(&self, request: &Request<B>) -> Option<Intent> {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let intent = self.state.provider().intent(method, uri, headers).intent;
+        intent.is_write().then_some(intent)
+    }
+
+    /// Whether a write lets others go first: the next one would be a trial, whose fate is better not
+    /// left unknown (B4).
+    fn steps_aside<B>(&self, intent: Intent, request: &Request<B>, now: Tick) -> bool {
+        let is_harmless = || {
+            let options = request.extensions().get::<RequestOptions>();
+            intent.is_harmless_to_repeat()
+                || options.is_some_and(RequestOptions::is_replayable)
+                || self.state.extra().retry.get_replay() == Replay::All
+        };
+        self.state.trial_is_due(now) && !is_harmless()
+    }
+}
+
+/// Asks for leave to write; a trial write gets its slot handed on.
+pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Result<(), ReadOnly> {
+    match state.check_gate(now) {
+        GateCheck::Pass => Ok(()),
+        GateCheck::Trial(slot) => {
+            request
+                .extensions_mut()
+                .insert(Handoff::of_gate(state, slot));
+            Ok(())
         }
-        let ruling = state
-            .provider()
-            .intent(request.method(), request.uri(), request.headers());
-        if !ruling.intent.is_write() {
-            return Ok(());
-        }
-        let now = state.tick(runtime::now());
-        match state.check_gate(now) {
-            GateCheck::Pass => Ok(()),
-            GateCheck::Trial(slot) => {
-                request
-                    .extensions_mut()
-                    .insert(Handoff::of_gate(state, slot));
-                Ok(())
-            }
-            GateCheck::Refused(refused) => {
-                let writer = state.regions().writer();
+        GateCheck::Refused(refused) => {
+            for writer in state.writers() {
                 for circuit in Circuit::BOTH {
                     state.note_operation(writer, circuit, now);
                 }
-                tracing::debug!(
-                    service = state.name(),
-                    why = refused.why.as_str(),
-                    retry_after = ?refused.until.map(|until| until.since(now)),
-                    "a write was refused: read-only"
-                );
-                Err((refused, now))
             }
-            // Nothing that this version knows refuses it.
-            _ => Ok(()),
+            tracing::debug!(
+                service = state.name(),
+                why = refused.why.as_str(),
+                retry_after = ?refused.until.map(|until| until.since(now)),
+                "a write was refused: read-only"
+            );
+            Err(refused)
         }
+        // Nothing that this version knows refuses it.
+        _ => Ok(()),
     }
 }
 
@@ -228,16 +241,24 @@ impl<S> ReadOnlyGate<S, FailFast> {
     where
         S: Service<Request<B>> + Clone,
     {
+        let state = &self.state;
         if let Some(above) = self.misplaced() {
-            let error = scope::misplaced(&self.state, Rank::Gate, above);
-            return ResponseFuture::refused(error);
+            return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
-        if !self.state.is_calm() {
-            let is_ours = self.state.regions().region_of(request.uri()).is_some();
-            if let Err((refused, now)) = self.check(&mut request, is_ours) {
-                let error = refusal::error(&self.state, &refused, now);
-                self.give_readiness_back();
-                return ResponseFuture::refused(error);
+        if !state.is_calm() {
+            let known = Known::now(state);
+            let is_ours = known.regions(state).region_of(request.uri()).is_some();
+            if let Some(intent) = self.intent_to_write(&request).filter(|_| is_ours) {
+                let now = state.tick(runtime::now());
+                if self.steps_aside(intent, &request, now) {
+                    let state = self.state.clone();
+                    return ResponseFuture::aside(self.take_inner(), request, state);
+                }
+                if let Err(refused) = ask(state, &mut request, now) {
+                    let error = refusal::error(state, &refused, now);
+                    self.give_readiness_back();
+                    return ResponseFuture::refused(error);
+                }
             }
         }
         if self.readiness != Readiness::Ready {
@@ -266,9 +287,13 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // The request is of another service than the one whose state is asked; the layers of a
         // client in the handler below begin anew, so no scope is entered.
-        if let Err((refused, now)) = self.check(&mut request, true) {
-            self.give_readiness_back();
-            return ServerFuture::refused(refusal::response(&self.state, &refused, now));
+        if !self.state.is_calm() && self.intent_to_write(&request).is_some() {
+            let now = self.state.tick(runtime::now());
+            if let Err(refused) = ask(&self.state, &mut request, now) {
+                self.give_readiness_back();
+                self.state.extra().tally.refused_on_server(refused.why);
+                return ServerFuture::refused(refusal::response(&self.state, &refused, now));
+            }
         }
         // A slot belongs to a send to the service, which is the handler's to make.
         request.extensions_mut().remove::<Handoff>();

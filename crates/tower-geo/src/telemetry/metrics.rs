@@ -1,23 +1,26 @@
 //! The instruments of one service, and its gauges.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use http::StatusCode;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Counter, Histogram, Meter};
 use tower_geo_policy::breaker::{Circuit, CircuitPhase};
 use tower_geo_policy::gate::GateStatus;
-use tower_geo_policy::region::{Endpoint, RegionId};
+use tower_geo_policy::region::{Endpoint, Region, RegionId};
 use tower_geo_policy::service_state::ServiceRoot;
 
 use super::{OperationMetricsLayer, SendMetricsLayer};
+use crate::known::Known;
 use crate::runtime::{self, Runtime, State};
 use crate::service_handle::GeoService;
 
 /// The metrics of one service. See the [module](super) for their names.
 ///
 /// A clone is the same. Create it once per service and keep it with the client: a second one for
-/// the same service and meter reports the gauges twice. The gauges end with the service; the meter
+/// the same service and meter reports what is looked up twice. That ends with the service; the meter
 /// does not keep it alive.
 #[derive(Clone)]
 pub struct Metrics {
@@ -73,14 +76,7 @@ impl Metrics {
         let regions: Box<[_]> = service
             .regions()
             .iter()
-            .map(|(_, region)| {
-                let (host, port) = host_and_port(region.endpoint());
-                RegionAttributes {
-                    name: KeyValue::new("tower_geo.region", Arc::<str>::from(region.name())),
-                    address: KeyValue::new("server.address", Arc::<str>::from(host)),
-                    port: KeyValue::new("server.port", port),
-                }
-            })
+            .map(|(_, region)| RegionAttributes::of(region))
             .collect();
         let metrics = Self {
             inner: Arc::new(Inner {
@@ -118,11 +114,18 @@ impl Metrics {
         self.inner.name.clone()
     }
 
-    pub(super) fn region(&self, region: RegionId) -> Option<&RegionAttributes> {
-        self.inner.regions.get(region.index())
+    pub(super) fn region(&self, region: RegionId) -> Option<Cow<'_, RegionAttributes>> {
+        let state = self.state();
+        if state.extra().has_account() {
+            let known = Known::now(state);
+            let found = known.regions(state).get(region);
+            return found.map(|region| Cow::Owned(RegionAttributes::of(region)));
+        }
+        self.inner.regions.get(region.index()).map(Cow::Borrowed)
     }
 
-    /// Registers what is looked up only when it is collected.
+    /// Registers what is looked up only when it is collected: states, and what happens where none of
+    /// our layers stands.
     fn observe(&self, meter: &Meter) {
         let observed = || Observed {
             service: self.inner.service.downgrade(),
@@ -162,6 +165,33 @@ impl Metrics {
             .with_description("How far the copy is behind at most, once it is known")
             .with_callback(move |gauge| service.lag(gauge))
             .build();
+        let service = observed();
+        meter
+            .u64_observable_counter("tower_geo.resumes")
+            .with_unit("{resume}")
+            .with_description("What became of the rest of bodies that broke off")
+            .with_callback(move |counter| service.resumes(counter))
+            .build();
+        let service = observed();
+        meter
+            .u64_observable_counter("tower_geo.server.writes.refused")
+            .with_unit("{write}")
+            .with_description(
+                "Writes that a server has answered with 503 since the service is read-only",
+            )
+            .with_callback(move |counter| service.refused_on_server(counter))
+            .build();
+    }
+}
+
+impl RegionAttributes {
+    fn of(region: &Region) -> Self {
+        let (host, port) = host_and_port(region.endpoint());
+        Self {
+            name: KeyValue::new("tower_geo.region", Arc::<str>::from(region.name())),
+            address: KeyValue::new("server.address", Arc::<str>::from(host)),
+            port: KeyValue::new("server.port", port),
+        }
     }
 }
 
@@ -257,12 +287,26 @@ impl Observed {
         Some(self.service.upgrade()?.handle())
     }
 
+    /// The names of the regions of the moment, each with its number.
+    fn regions(&self, state: &State) -> Vec<(RegionId, KeyValue)> {
+        if !state.extra().has_account() {
+            let ids = state.regions().iter().map(|(id, _)| id);
+            let names = self.regions.iter().map(|region| region.name.clone());
+            return ids.zip(names).collect();
+        }
+        let known = Known::now(state);
+        let regions = known.regions(state).iter();
+        regions
+            .map(|(id, region)| (id, RegionAttributes::of(region).name))
+            .collect()
+    }
+
     fn circuits(&self, gauge: &dyn AsyncInstrument<u64>) {
         let Some(state) = self.state() else {
             return;
         };
         let now = state.tick(runtime::now());
-        for ((id, _), region) in state.regions().iter().zip(&self.regions) {
+        for (id, region) in self.regions(&state) {
             for circuit in Circuit::BOTH {
                 let Some(found) = state.circuit(id, circuit, now) else {
                     continue;
@@ -272,7 +316,7 @@ impl Observed {
                         u64::from(found.phase == phase),
                         &[
                             self.name.clone(),
-                            region.name.clone(),
+                            region.clone(),
                             KeyValue::new("tower_geo.circuit", circuit.as_str()),
                             KeyValue::new("tower_geo.circuit.state", phase.as_str()),
                         ],
@@ -297,9 +341,12 @@ impl Observed {
         let Some(state) = self.state() else {
             return;
         };
-        for (bucket, region) in state.extra().budgets.iter().zip(&self.regions) {
+        for (id, region) in self.regions(&state) {
+            let Some(bucket) = state.extra().budgets.get(id.index()) else {
+                continue;
+            };
             let picked = pick((bucket.level(), bucket.capacity()));
-            gauge.observe(u64::from(picked), &[self.name.clone(), region.name.clone()]);
+            gauge.observe(u64::from(picked), &[self.name.clone(), region]);
         }
     }
 
@@ -310,6 +357,28 @@ impl Observed {
         let last = state.extra().copies.last_sync.get();
         if let Some(behind) = last.behind(runtime::now()) {
             gauge.observe(behind.as_secs_f64(), std::slice::from_ref(&self.name));
+        }
+    }
+
+    fn resumes(&self, counter: &dyn AsyncInstrument<u64>) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        for (end, count) in state.extra().tally.rests() {
+            let outcome = KeyValue::new("tower_geo.resume.outcome", end.as_str());
+            counter.observe(count, &[self.name.clone(), outcome]);
+        }
+    }
+
+    fn refused_on_server(&self, counter: &dyn AsyncInstrument<u64>) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        for (why, count) in state.extra().tally.refusals_on_server() {
+            let status = i64::from(StatusCode::SERVICE_UNAVAILABLE.as_u16());
+            let status = KeyValue::new("http.response.status_code", status);
+            let why = KeyValue::new("tower_geo.gate.reason", why.as_str());
+            counter.observe(count, &[self.name.clone(), status, why]);
         }
     }
 }
