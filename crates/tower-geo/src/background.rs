@@ -32,7 +32,7 @@ use crate::runtime::{State, service_id};
 /// ```
 /// # fn label<B>(request: &http::Request<B>) -> &'static str {
 /// match tower_geo::BackgroundSend::of(request.extensions()) {
-///     Some(send) => send.purpose(), // "monitor", "last-sync" or "verify"
+///     Some(send) => send.purpose(), // "monitor", "last-sync", "verify" or "account"
 ///     None => "caller",
 /// }
 /// # }
@@ -50,7 +50,7 @@ impl BackgroundSend {
         extensions.get()
     }
 
-    /// What the send is for: `monitor`, `last-sync` or `verify`.
+    /// What the send is for: `monitor`, `last-sync`, `verify` or `account`.
     #[must_use]
     pub const fn purpose(&self) -> &'static str {
         self.purpose
@@ -185,7 +185,7 @@ pub(crate) fn request<B: Default>(
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
     #[cfg_attr(
-        not(feature = "last-sync"),
+        not(any(feature = "cosmos", feature = "last-sync")),
         expect(dead_code, reason = "a monitor reads it only to see how it ends")
     )]
     pub(crate) body: Vec<u8>,

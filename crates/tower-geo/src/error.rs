@@ -10,15 +10,15 @@ use http::{Method, StatusCode};
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::operation::{Failure, Misfit};
-use tower_geo_policy::region::RegionId;
+use tower_geo_policy::region::{Region, RegionId};
 use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
 use crate::faults::{ClassifyFault, StandardFaults, own_fault};
+use crate::known::Known;
 use crate::redact::redact;
 use crate::runtime::State;
-use crate::served::region_name;
 
 /// Any error of any service below us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -53,6 +53,7 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     state: Option<State>,
+    known: Known,
     request: Option<RequestLine>,
     trail: Trail,
     detail: Option<Detail>,
@@ -136,6 +137,7 @@ impl Error {
             inner: Box::new(Inner {
                 kind,
                 state: None,
+                known: Known::default(),
                 request: None,
                 trail: Trail::default(),
                 detail: None,
@@ -184,7 +186,11 @@ impl Error {
 
     /// A request that asks for what its service is not configured for.
     pub(crate) fn misfit(state: &State, misfit: Misfit) -> Self {
-        Self::config(state, misfit_message(state, misfit))
+        let mut error = Self::config(state, misfit_message(state, misfit));
+        if let Misfit::AccountRefused(status) = misfit {
+            error.inner.source = Some(Box::new(AccountAnswered(status)));
+        }
+        error
     }
 
     /// What is worth keeping as the cause of a failed operation: the client's own error, not the
@@ -294,6 +300,7 @@ impl Error {
     /// The end of an operation without an answer.
     pub(crate) fn of_operation(
         state: &State,
+        known: Known,
         failure: Failure,
         request: RequestLine,
         trail: Trail,
@@ -309,7 +316,7 @@ impl Error {
             Failure::Stale { until } => {
                 return Self::stale(state, until, request, trail, source, now);
             }
-            Failure::Config(misfit) => return Self::misfit(state, misfit),
+            Failure::Config(misfit) => return Self::misfit(state, misfit).in_operation(request),
             other => {
                 let mut error = Self::of_kind(ErrorKind::Transport);
                 error.inner.detail = Some(Detail::Text(format!("{other:?}")));
@@ -324,6 +331,7 @@ impl Error {
             .last()
             .is_some_and(|send| matches!(send.ending, Ending::Fault(Fault::TimedOut)));
         error.inner.state = Some(state.clone());
+        error.inner.known = known;
         error.inner.request = Some(request);
         error.inner.trail = trail;
         error.inner.source = source;
@@ -344,7 +352,11 @@ impl Error {
         let last = trail.sends().iter().rfind(|send| send.region == writer);
         let source = source.or_else(|| match last.map(|send| send.ending) {
             Some(Ending::Answer(status)) => Some(Box::new(WriterAnswered {
-                region: region_name(state, writer).to_owned(),
+                region: state
+                    .regions()
+                    .get(writer)
+                    .map_or("unknown", Region::name)
+                    .to_owned(),
                 status,
             })),
             Some(Ending::Fault(Fault::TimedOut)) => Some(Box::new(Self::timed_out(
@@ -465,7 +477,7 @@ impl Error {
         self.inner
             .state
             .as_ref()
-            .map_or("unknown", |state| region_name(state, region))
+            .map_or("unknown", |state| self.inner.known.name(state, region))
     }
 
     /// The name of the service, if the error is ours.
@@ -489,6 +501,18 @@ impl fmt::Display for WriterAnswered {
 }
 
 impl StdError for WriterAnswered {}
+
+/// What the account said to whoever wanted to read it, as the source of a *config* error.
+#[derive(Debug)]
+struct AccountAnswered(StatusCode);
+
+impl fmt::Display for AccountAnswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the account answered {}", self.0.as_u16())
+    }
+}
+
+impl StdError for AccountAnswered {}
 
 /// What a program did that could not be sent.
 fn not_sent_message(error: &(dyn StdError + 'static)) -> String {
@@ -516,8 +540,9 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
                 .to_owned()
         }
         Misfit::UnknownRegion => {
-            let names: Vec<_> = state
-                .regions()
+            let known = Known::now(state);
+            let names: Vec<_> = known
+                .regions(state)
                 .iter()
                 .map(|(_, region)| region.name())
                 .collect();
@@ -526,6 +551,13 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
                 names.join(", ")
             )
         }
+        Misfit::AllExcluded => "every region that the request may use is excluded".to_owned(),
+        Misfit::AccountRefused(_) => "the account refused to be read, so its regions are not \
+            known; check the signer of the client that was given to `spawn_account_reader`"
+            .to_owned(),
+        Misfit::AccountUnread => "the regions of the account are not known and nobody reads them; \
+            start `spawn_account_reader`, or build the account with `discovery(false)`"
+            .to_owned(),
         other => format!("{other:?}"),
     }
 }

@@ -23,7 +23,7 @@ pub trait ClassifyFault: fmt::Debug + Send + Sync {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) and nothing is counted.
     ///
     /// By default, the errors that are recognised are these, anywhere in the chain:
-    /// [`NotSent`]; with the feature `shared-key`, that of a request that could
+    /// [`NotSent`]; with the features `shared-key` and `cosmos-key`, that of a request that could
     /// not be signed; with the feature `hyper-util`, that of a request which `hyper_util`'s client
     /// refuses to take, or of a URL which its connector does not (*scheme is not http*: the client
     /// has no TLS).
@@ -41,8 +41,8 @@ pub(crate) fn own_fault<'a>(
         return Some(own);
     }
     chain(error).find(|cause| {
-        #[cfg(feature = "shared-key")]
-        if cause.is::<crate::shared_key::SharedKeyError>() {
+        #[cfg(any(feature = "cosmos-key", feature = "shared-key"))]
+        if cause.is::<crate::signing::SigningError>() {
             return true;
         }
         cause.is::<NotSent>()

@@ -8,6 +8,7 @@ use tower_geo_policy::breaker::{Circuits, ProbeSlot};
 use tower_geo_policy::operation::Plan;
 use tower_geo_policy::region::{Destination, RegionId};
 
+use crate::known::Known;
 use crate::runtime::{State, service_id};
 
 /// In the extensions of a request whose send is directed elsewhere, holds a probe slot, or repeats
@@ -21,6 +22,8 @@ pub(crate) struct Handoff(Arc<Inner>);
 struct Inner {
     service: usize,
     destination: Option<Destination>,
+    /// What the destination belongs to.
+    known: Known,
     slot: Mutex<Option<ProbeSlot>>,
     failure_given: Circuits,
     /// Whether Retry drives and a redirect below only follows; a gate's trial write is no order.
@@ -34,6 +37,7 @@ impl Handoff {
         Self(Arc::new(Inner {
             service: service_id(state),
             destination: None,
+            known: Known::now(state),
             slot: Mutex::new(Some(slot)),
             failure_given: Circuits::NONE,
             from_driver: false,
@@ -42,7 +46,7 @@ impl Handoff {
     }
 
     /// What has to be handed on with a planned send; nothing for a plain first one.
-    pub(crate) fn for_plan(state: &State, plan: Plan) -> Option<Self> {
+    pub(crate) fn for_plan(state: &State, known: Known, plan: Plan) -> Option<Self> {
         let plain = !plan.directed && plan.slot.is_none() && plan.failure_given.is_empty();
         if plain {
             return None;
@@ -50,6 +54,7 @@ impl Handoff {
         Some(Self(Arc::new(Inner {
             service: service_id(state),
             destination: plan.directed.then_some(plan.destination),
+            known,
             slot: Mutex::new(plan.slot),
             failure_given: plan.failure_given,
             from_driver: true,
@@ -77,6 +82,11 @@ impl Handoff {
     /// The region that the send is directed to, if not to the one that the request names.
     pub(crate) fn destination(&self) -> Option<Destination> {
         self.0.destination
+    }
+
+    /// The regions as the layer above knows them.
+    pub(crate) fn known(&self) -> Known {
+        self.0.known.clone()
     }
 
     pub(crate) fn region(&self) -> Option<RegionId> {

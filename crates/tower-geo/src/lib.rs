@@ -51,12 +51,14 @@
 //! # What it does not do
 //!
 //! It does not replicate, does not fail an account over, and never sends a write to a region that
-//! takes none. It signs nothing unless asked to (feature `shared-key`).
+//! takes none. It signs nothing unless asked to (features `shared-key` and `cosmos-key`).
 //!
 //! # Features
 //!
 //! | feature | what |
 //! |---|---|
+//! | `cosmos` | accounts of Azure Cosmos DB: see `cosmos` |
+//! | `cosmos-key` | a signer for the key of an Azure Cosmos DB account, as a layer |
 //! | `fault` | faults by rules, between the stack and the client, to see what an application does |
 //! | `hyper-util` | tells the connect, DNS and TLS errors of hyper-util's client from others, so that writes which surely did not leave are sent again; [`HyperClients`](fresh_connections) makes clients |
 //! | `last-sync` | asks the secondary of a storage account how old it is, in the background |
@@ -65,6 +67,10 @@
 
 pub mod body;
 pub mod circuit_breaker;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
+#[cfg(feature = "cosmos-key")]
+pub mod cosmos_key;
 #[cfg(feature = "fault")]
 pub mod fault;
 pub mod fresh_connections;
@@ -74,6 +80,8 @@ pub mod resume;
 pub mod retry;
 #[cfg(feature = "shared-key")]
 pub mod shared_key;
+#[cfg(any(feature = "cosmos-key", feature = "shared-key"))]
+pub mod signing;
 pub mod telemetry;
 
 mod account;
@@ -84,6 +92,7 @@ mod error;
 mod faults;
 mod gate_followers;
 mod handoff;
+mod known;
 mod last_sync;
 mod monitor;
 mod not_sent;

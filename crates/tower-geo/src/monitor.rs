@@ -95,6 +95,12 @@ impl MonitorSettings {
     /// What is asked, if it is a read that the writer answers.
     fn check(&self, service: &GeoService) -> Result<Ping, ConfigError> {
         background::check_pace(self.every, self.timeout, self.jitter)?;
+        if service.state_ref().extra().has_account() {
+            return Err(ConfigError::new(
+                "monitor",
+                "is for services whose regions stay: which region of an account would be asked?",
+            ));
+        }
         if self.method != Method::GET && self.method != Method::HEAD {
             return Err(ConfigError::new("method", "must be GET or HEAD"));
         }
@@ -177,8 +183,8 @@ impl GeoService {
     ///
     /// # Errors
     ///
-    /// When a setting is senseless, what is asked is no read of the primary, or there is no tokio
-    /// runtime.
+    /// When a setting is senseless, what is asked is no read of the primary, the service is an
+    /// account of Cosmos DB, or there is no tokio runtime.
     pub fn spawn_monitor<C, B, RB>(
         &self,
         settings: &MonitorSettings,

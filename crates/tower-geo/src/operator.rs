@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::operation::RegionRef;
-use tower_geo_policy::region::{LocationMode, RegionId};
+use tower_geo_policy::region::LocationMode;
 
 use crate::runtime;
 use crate::service_handle::GeoService;
@@ -84,7 +84,7 @@ impl Operator {
     ///
     /// When the service has no such region.
     pub fn force_open(&self, region: &RegionRef) -> Result<(), ConfigError> {
-        let (state, region) = (self.service.state_ref(), self.region(region)?);
+        let (state, region) = (self.service.state_ref(), self.service.region(region)?);
         state.force_open(region, state.tick(runtime::now()));
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Operator {
     ///
     /// When the service has no such region.
     pub fn force_closed(&self, region: &RegionRef) -> Result<(), ConfigError> {
-        let (state, region) = (self.service.state_ref(), self.region(region)?);
+        let (state, region) = (self.service.state_ref(), self.service.region(region)?);
         state.force_closed(region, state.tick(runtime::now()));
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Operator {
     ///
     /// When the service has no such region.
     pub fn automatic(&self, region: &RegionRef) -> Result<(), ConfigError> {
-        let (state, region) = (self.service.state_ref(), self.region(region)?);
+        let (state, region) = (self.service.state_ref(), self.service.region(region)?);
         state.automatic(region, state.tick(runtime::now()));
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Operator {
     ///
     /// When the service has no such region.
     pub fn reset(&self, region: &RegionRef) -> Result<(), ConfigError> {
-        let (state, region) = (self.service.state_ref(), self.region(region)?);
+        let (state, region) = (self.service.state_ref(), self.service.region(region)?);
         state.reset(region, state.tick(runtime::now()));
         Ok(())
     }
@@ -126,26 +126,19 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// When the mode needs a secondary and the service has none.
+    /// When the mode needs a secondary and the service has none, or the service is an account of
+    /// Cosmos DB, whose preferred regions say where reads go.
     pub fn set_location_mode(&self, mode: LocationMode) -> Result<(), ConfigError> {
         let state = self.service.state_ref();
+        if state.extra().has_account() {
+            return Err(ConfigError::new(
+                "location_mode",
+                "means nothing to an account of Cosmos DB: its preferred regions say where reads go",
+            ));
+        }
         match state.set_mode(mode) {
             Err(_) if state.extra().no_copy.is_some() => Err(self.service.no_copy_error()),
             result => result,
         }
-    }
-
-    fn region(&self, wanted: &RegionRef) -> Result<RegionId, ConfigError> {
-        let regions = self.service.state_ref().regions();
-        wanted.region(regions).ok_or_else(|| {
-            let names: Vec<_> = regions.iter().map(|(_, region)| region.name()).collect();
-            ConfigError::new(
-                "region",
-                format!(
-                    "this service has no such region; it has {}",
-                    names.join(", ")
-                ),
-            )
-        })
     }
 }

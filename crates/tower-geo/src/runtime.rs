@@ -39,6 +39,9 @@ pub(crate) struct Runtime {
     pub(crate) copies: CopyRules,
     /// Tells whoever watches the age of the copy.
     pub(crate) last_sync_changes: Arc<Changes>,
+    /// The account whose regions come and go, if the service is one.
+    #[cfg(feature = "cosmos")]
+    pub(crate) cosmos: Option<Arc<crate::cosmos::Shared>>,
     /// Which storage service it is, if it is one.
     #[cfg_attr(
         not(feature = "last-sync"),
@@ -98,6 +101,8 @@ impl Runtime {
             random,
             copies: age.rules,
             last_sync_changes: age.changes,
+            #[cfg(feature = "cosmos")]
+            cosmos: None,
             storage,
             no_copy,
             has_redirect: AtomicBool::new(false),
@@ -107,6 +112,18 @@ impl Runtime {
             warned_of_repeats: AtomicBool::new(false),
             warned_of_unknown_age: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the service is an account whose regions come and go.
+    #[cfg_attr(
+        not(feature = "cosmos"),
+        expect(clippy::unused_self, reason = "there are none")
+    )]
+    pub(crate) const fn has_account(&self) -> bool {
+        #[cfg(feature = "cosmos")]
+        return self.cosmos.is_some();
+        #[cfg(not(feature = "cosmos"))]
+        return false;
     }
 
     pub(crate) fn set_has_redirect(&self) {

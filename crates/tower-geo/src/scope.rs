@@ -9,6 +9,7 @@ use std::cell::Cell;
 use http::Uri;
 
 use crate::error::Error;
+use crate::known::Known;
 use crate::runtime::{State, service_id};
 
 /// Our layers, from the outermost to the innermost.
@@ -168,7 +169,7 @@ pub(crate) fn mistake(state: &State, rank: Rank, uri: &Uri) -> Option<Error> {
 /// (I8). Only when two take it for theirs do the layers not belong together.
 #[cold]
 fn of_two_services(state: &State, rank: Rank, above: Rank, uri: &Uri) -> Option<Error> {
-    state.regions().region_of(uri)?;
+    Known::now(state).regions(state).region_of(uri)?;
     let (layer, above) = (rank.layer_name(), above.layer_name());
     Some(Error::config(
         state,

@@ -8,6 +8,7 @@ use tower_geo_policy::freshness::Freshness;
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::trail::Trail;
 
+use crate::known::Known;
 use crate::runtime::State;
 
 /// How an answer came about, in the extensions of every response that was redirected or needed
@@ -30,6 +31,7 @@ pub struct Served {
 #[derive(Debug)]
 struct Inner {
     state: State,
+    known: Known,
     region: RegionId,
     trail: Trail,
     after_ambiguous: bool,
@@ -49,8 +51,14 @@ impl ServedAge {
     }
 
     /// `None` for an answer of the writer.
-    pub(crate) fn of<B>(state: &State, region: RegionId, response: &Response<B>) -> Option<Self> {
-        if region == state.regions().writer() {
+    pub(crate) fn of<B>(
+        state: &State,
+        known: &Known,
+        region: RegionId,
+        response: &Response<B>,
+    ) -> Option<Self> {
+        // Nobody tells how far a region of an account is behind.
+        if state.extra().has_account() || !known.is_copy(state, region) {
             return None;
         }
         let last_sync = state.extra().copies.last_sync.get().time();
@@ -68,6 +76,7 @@ impl ServedAge {
 impl Served {
     pub(crate) fn new(
         state: State,
+        known: Known,
         region: RegionId,
         trail: Trail,
         after_ambiguous: bool,
@@ -76,6 +85,7 @@ impl Served {
         Self {
             inner: Arc::new(Inner {
                 state,
+                known,
                 region,
                 trail,
                 after_ambiguous,
@@ -97,7 +107,7 @@ impl Served {
     /// The name of the region that gave the answer (R10).
     #[must_use]
     pub fn region_name(&self) -> &str {
-        region_name(&self.inner.state, self.inner.region)
+        self.name_of(self.inner.region)
     }
 
     #[cfg(feature = "metrics")]
@@ -108,7 +118,9 @@ impl Served {
     /// Whether the answer comes from a copy, not from the region that takes writes.
     #[must_use]
     pub fn is_from_copy(&self) -> bool {
-        self.inner.region != self.inner.state.regions().writer()
+        self.inner
+            .known
+            .is_copy(&self.inner.state, self.inner.region)
     }
 
     /// Every send of the operation, the last one included (E1).
@@ -120,7 +132,7 @@ impl Served {
     /// The name of a region in [`trail`](Self::trail).
     #[must_use]
     pub fn name_of(&self, region: RegionId) -> &str {
-        region_name(&self.inner.state, region)
+        self.inner.known.name(&self.inner.state, region)
     }
 
     /// Whether this 404, 409 or 412 to a write may be the doing of an earlier send of the same
@@ -160,11 +172,4 @@ impl Served {
         let age = self.inner.age?;
         Some(Freshness::judge_all(objects, age.last_sync))
     }
-}
-
-pub(crate) fn region_name(state: &State, region: RegionId) -> &str {
-    state
-        .regions()
-        .get(region)
-        .map_or("unknown", tower_geo_policy::region::Region::name)
 }

@@ -8,6 +8,8 @@ use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, StorageServ
 use tower_geo_policy::breaker::BreakerSettings;
 use tower_geo_policy::budget::{RETURN, RETURN_AFTER_THROTTLING};
 use tower_geo_policy::config_error::ConfigError;
+#[cfg(feature = "cosmos")]
+use tower_geo_policy::cosmos::{AccountSettings, AccountState, Cosmos};
 use tower_geo_policy::events::Listener;
 use tower_geo_policy::gate::{AccountSwitch, GateMode};
 use tower_geo_policy::group::GroupHandle;
@@ -73,6 +75,11 @@ enum Source {
     Custom {
         provider: Arc<dyn Provider>,
         regions: Vec<(String, String, Option<bool>)>,
+    },
+    #[cfg(feature = "cosmos")]
+    Cosmos {
+        endpoint: String,
+        settings: AccountSettings,
     },
 }
 
@@ -145,6 +152,25 @@ impl GeoServiceBuilder {
         Self::custom(name, Arc::new(StaticService::new()))
     }
 
+    #[cfg(feature = "cosmos")]
+    pub(crate) fn cosmos(endpoint: String) -> Self {
+        Self {
+            source: Source::Cosmos {
+                endpoint,
+                settings: AccountSettings::new(),
+            },
+            ..Self::unnamed()
+        }
+    }
+
+    #[cfg(feature = "cosmos")]
+    pub(crate) fn account_settings(mut self, said: AccountSettings) -> Self {
+        if let Source::Cosmos { settings, .. } = &mut self.source {
+            *settings = said;
+        }
+        self
+    }
+
     /// A service of a kind of your own: see [`Provider`].
     pub fn custom(name: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
         Self {
@@ -203,6 +229,8 @@ impl GeoServiceBuilder {
                 "is for services other than Azure Storage, whose second region is its `secondary`"
             }
             Source::Custom { .. } => "is for Azure Storage only; give the copies with `region`",
+            #[cfg(feature = "cosmos")]
+            Source::Cosmos { .. } => "is not for accounts of Cosmos DB",
         };
         self.misuse
             .get_or_insert_with(|| ConfigError::new(setting, message));
@@ -387,6 +415,8 @@ impl GeoServiceBuilder {
         checks::threads(self.threads)?;
         checks::one_writer(&kind.regions)?;
         let age = Age::new(self.max_staleness, self.read_your_writes, self.same_data);
+        let has_account = kind.has_account();
+        let changing_regions = kind.has_changing_regions();
         let name = self.name.clone().unwrap_or(kind.name);
         check_name(&name)?;
         if self.location_mode.needs_secondary() && kind.regions.len() < 2 {
@@ -412,16 +442,30 @@ impl GeoServiceBuilder {
                  open circuit moves reads"
             );
         }
-        check_hedge(&self.retry, self.location_mode)?;
+        if !has_account {
+            check_hedge(&self.retry, self.location_mode)?;
+        }
         // An account gives its file service, which has one region at most, the settings of all.
         let is_alone = is_of_one_region(self.location_mode)
+            && !has_account
             && kind
                 .storage
                 .is_none_or(StorageService::has_readable_secondary);
-        check_budget(&self.retry, is_alone, &name)?;
-        let runtime = Runtime::new(
+        if !has_account {
+            check_budget(&self.retry, is_alone, &name)?;
+        }
+        let regions = if changing_regions {
+            Regions::MAX
+        } else {
+            kind.regions.len()
+        };
+        #[cfg_attr(
+            not(feature = "cosmos"),
+            expect(unused_mut, reason = "no account to add")
+        )]
+        let mut runtime = Runtime::new(
             self.retry,
-            kind.regions.len(),
+            regions,
             self.faults,
             self.advice,
             self.wall_clock,
@@ -430,6 +474,10 @@ impl GeoServiceBuilder {
             kind.storage,
             age,
         );
+        #[cfg(feature = "cosmos")]
+        {
+            runtime.cosmos.clone_from(&kind.account);
+        }
         let followers = Arc::clone(&runtime.gate_followers);
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(4, |threads| {
@@ -441,6 +489,7 @@ impl GeoServiceBuilder {
                 .mode(self.location_mode)
                 .breaker(self.breaker)
                 .gate(self.gate)
+                .changing_regions(changing_regions)
                 .stripes(threads)
                 .on_change(move || followers.tell());
         if let Some(group) = self.group {
@@ -448,6 +497,10 @@ impl GeoServiceBuilder {
         }
         if let Some(switch) = self.switch {
             config = config.account(switch);
+        }
+        #[cfg(feature = "cosmos")]
+        if let Some(account) = kind.account {
+            config = config.listener(Arc::new(crate::cosmos::Circuits(account)));
         }
         for listener in self.listeners {
             config = config.listener(listener);
@@ -481,8 +534,12 @@ impl GeoServiceBuilder {
                     provider: Arc::clone(provider),
                     regions: Regions::new(all)?,
                     no_copy: None,
+                    #[cfg(feature = "cosmos")]
+                    account: None,
                 })
             }
+            #[cfg(feature = "cosmos")]
+            Source::Cosmos { endpoint, settings } => cosmos_kind(endpoint, settings),
         }
     }
 }
@@ -494,6 +551,45 @@ struct Kind {
     provider: Arc<dyn Provider>,
     regions: Regions,
     no_copy: Option<ConfigError>,
+    #[cfg(feature = "cosmos")]
+    account: Option<Arc<crate::cosmos::Shared>>,
+}
+
+#[cfg_attr(
+    not(feature = "cosmos"),
+    expect(clippy::unused_self, reason = "there are no accounts")
+)]
+impl Kind {
+    const fn has_account(&self) -> bool {
+        #[cfg(feature = "cosmos")]
+        return self.account.is_some();
+        #[cfg(not(feature = "cosmos"))]
+        return false;
+    }
+
+    fn has_changing_regions(&self) -> bool {
+        #[cfg(feature = "cosmos")]
+        return self
+            .account
+            .as_ref()
+            .is_some_and(|shared| shared.account.settings().get_discovery());
+        #[cfg(not(feature = "cosmos"))]
+        return false;
+    }
+}
+
+#[cfg(feature = "cosmos")]
+fn cosmos_kind(endpoint: &str, settings: &AccountSettings) -> Result<Kind, ConfigError> {
+    let given = Endpoint::parse(endpoint).map_err(|error| error.of_setting("endpoint"))?;
+    let account = AccountState::new(given, settings.clone())?;
+    Ok(Kind {
+        storage: None,
+        name: "cosmos".to_owned(),
+        provider: Arc::new(Cosmos::new()),
+        regions: account.topology().regions().clone(),
+        no_copy: None,
+        account: Some(Arc::new(crate::cosmos::Shared::new(account))),
+    })
 }
 
 fn azure_kind(
@@ -559,6 +655,8 @@ fn azure_kind(
         provider: Arc::new(provider),
         regions: Regions::new(regions)?,
         no_copy,
+        #[cfg(feature = "cosmos")]
+        account: None,
     })
 }
 

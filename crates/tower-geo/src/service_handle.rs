@@ -9,7 +9,7 @@ use std::time::Instant;
 use tower_geo_policy::breaker::Circuit;
 use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::operation::RegionRef;
-use tower_geo_policy::region::{LocationMode, Regions};
+use tower_geo_policy::region::{LocationMode, RegionId, Regions};
 use tower_geo_policy::service_state::{CircuitState, ServiceRoot};
 use tower_geo_policy::tick::Tick;
 
@@ -75,7 +75,8 @@ impl GeoService {
         self.state.name()
     }
 
-    /// The regions of the service, in order.
+    /// The regions of the service, in order. Those of an account of Cosmos DB come and go: it is the
+    /// given host alone, and `cosmos` (feature `cosmos`) tells the regions of the moment.
     #[must_use]
     pub fn regions(&self) -> &Regions {
         self.state.regions()
@@ -132,9 +133,7 @@ impl GeoService {
         region: &RegionRef,
         circuit: Circuit,
     ) -> Result<CircuitState, ConfigError> {
-        let region = region
-            .region(self.regions())
-            .ok_or_else(|| ConfigError::new("region", "this service has no such region"))?;
+        let region = self.region(region)?;
         let now = self.state.tick(runtime::now());
         self.state
             .circuit(region, circuit, now)
@@ -144,9 +143,24 @@ impl GeoService {
     /// The tokens that are left for further sends to a region, of how many (T4); `None` without a budget.
     #[must_use]
     pub fn budget(&self, region: &RegionRef) -> Option<(u32, u32)> {
-        let region = region.region(self.regions())?;
+        let region = self.region(region).ok()?;
         let bucket = self.state.extra().budgets.get(region.index())?;
         Some((bucket.level(), bucket.capacity()))
+    }
+
+    /// The region that is meant, of those that the service has at this moment.
+    pub(crate) fn region(&self, named: &RegionRef) -> Result<RegionId, ConfigError> {
+        let state = &self.state;
+        #[cfg(feature = "cosmos")]
+        if let Some(shared) = &state.extra().cosmos {
+            let topology = shared.account.topology();
+            let now = state.tick(runtime::now());
+            return topology
+                .region(named, shared.account.marks(), now)
+                .ok_or_else(|| no_such_region(topology.regions()));
+        }
+        let regions = state.regions();
+        named.region(regions).ok_or_else(|| no_such_region(regions))
     }
 
     /// The switches for an operator.
@@ -184,6 +198,15 @@ impl GeoService {
             None => ConfigError::new("location_mode", "this service has no secondary region"),
         }
     }
+}
+
+fn no_such_region(regions: &Regions) -> ConfigError {
+    let names: Vec<_> = regions.iter().map(|(_, region)| region.name()).collect();
+    let names = names.join(", ");
+    ConfigError::new(
+        "region",
+        format!("this service has no such region; it has {names}"),
+    )
 }
 
 impl fmt::Debug for GeoService {

@@ -16,7 +16,8 @@ use http_body_util::{BodyExt as _, Full};
 use sha2::Sha256;
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceBuilder, ServiceExt as _};
-use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService, SharedKeyServiceError};
+use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
+use tower_geo::signing::SigningServiceError;
 use tower_geo::{
     Account, AccountBuilder, BoxError, BreakerSettings, Error, GateStatus, GeoService,
     LocationMode, OpenJitter, RequestOptions, RetrySettings, Served, StorageService,
@@ -228,7 +229,7 @@ impl Client {
         let call: Arc<Call> = match credentials {
             Credentials::KeyAbove => {
                 let service = ServiceBuilder::new().layer(signer).layer(stack);
-                let unsigned = |error: SharedKeyServiceError| {
+                let unsigned = |error: SigningServiceError| {
                     let ours = error.into_inner().unwrap().downcast::<Error>();
                     *ours.unwrap()
                 };

@@ -19,6 +19,7 @@ mod bodies;
 mod budget_and_repeats;
 mod cancellation;
 mod contracts;
+mod cosmos;
 mod downloads;
 mod faults;
 mod fresh_connections;

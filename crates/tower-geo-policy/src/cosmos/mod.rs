@@ -64,7 +64,7 @@ pub use self::marks::Marks;
 pub use self::names::{GLOBAL, RegionName, regional_endpoint, regional_host};
 pub use self::routing::{AllExcluded, Order, Route};
 pub use self::settings::AccountSettings;
-pub use self::signature::{authorization_token, resource_of, string_to_sign};
+pub use self::signature::{authorization_token, resource_of, string_to_sign, string_to_sign_for};
 pub use self::state::{AccountRead, AccountState, AfterAnswer};
 pub use self::topology::{NewTopology, Topology};
 pub use self::verdicts::{

@@ -1,6 +1,7 @@
 //! What all users of an account share: its topology, its marks, and the reading of it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::breaker::{Circuit, CircuitPhase, Circuits};
 use crate::config_error::ConfigError;
 use crate::events::{Event, EventKind, Why};
 use crate::region::{Endpoint, RegionId};
+use crate::service_state::ServiceState;
 use crate::tick::Tick;
 
 use super::account::{AccountDocument, DocumentError};
@@ -37,6 +39,8 @@ pub struct AccountState {
     given: Endpoint,
     // Read once per operation, written when the account changes.
     topology: RwLock<Arc<Topology>>,
+    /// A bit for each number that has changed hands and whose circuits have not been told.
+    reassigned: AtomicU16,
     marks: Marks,
     reads: AccountReads,
     on_ask: OnceLock<OnAsk>,
@@ -73,6 +77,7 @@ impl AccountState {
             settings,
             given,
             topology: RwLock::new(Arc::new(topology)),
+            reassigned: AtomicU16::new(0),
             marks: Marks::new(),
             reads: AccountReads::default(),
             on_ask: OnceLock::new(),
@@ -204,6 +209,14 @@ impl AccountState {
         }
     }
 
+    /// Tells the circuits and the gate of a service which regions the account has now. To be called
+    /// after a read that ended with [`ReadEnd::Taken`].
+    pub fn tell<X>(&self, service: &ServiceState<X>, now: Tick) {
+        let topology = self.topology();
+        let reassigned = self.reassigned.swap(0, Ordering::AcqRel);
+        service.set_regions(topology.regions(), topology.listed(), reassigned, now);
+    }
+
     /// Takes a document. The old topology goes on to hold if it cannot be used.
     fn take(&self, document: &AccountDocument) -> Result<(), DocumentError> {
         let mut place = self
@@ -216,6 +229,7 @@ impl AccountState {
                 self.marks.forget(region);
             }
         }
+        self.reassigned.fetch_or(new.reassigned, Ordering::AcqRel);
         *place = Arc::new(new.topology);
         Ok(())
     }

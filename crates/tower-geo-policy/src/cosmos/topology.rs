@@ -1,9 +1,12 @@
 //! Which regions an account has, under numbers that last (C3, C4, C13).
 
 use crate::config_error::ConfigError;
+use crate::operation::RegionRef;
 use crate::region::{Endpoint, Region, RegionId, Regions};
+use crate::tick::Tick;
 
 use super::account::{AccountDocument, DocumentError, Location};
+use super::marks::Marks;
 use super::names::{GLOBAL, RegionName};
 use super::routing::{Order, bit, preferred_first};
 use super::settings::AccountSettings;
@@ -252,6 +255,28 @@ impl Topology {
     #[must_use]
     pub fn lists(&self, region: RegionId) -> bool {
         self.readable.contains(region) || self.writable.contains(region)
+    }
+
+    /// A bit for each region that the account lists.
+    #[must_use]
+    pub fn listed(&self) -> u16 {
+        let all = self.readable.iter().chain(self.writable.iter());
+        all.fold(0, |mask, region| mask | bit(region))
+    }
+
+    /// The region that is meant, if the account lists it: the writer of this moment, the first
+    /// reader beside it, or the one of that name.
+    #[must_use]
+    pub fn region(&self, named: &RegionRef, marks: &Marks, now: Tick) -> Option<RegionId> {
+        match named {
+            RegionRef::Primary => self.writer(marks, now),
+            RegionRef::Secondary => {
+                let writer = self.writer(marks, now);
+                let mut readers = self.readable.iter();
+                readers.find(|&region| Some(region) != writer)
+            }
+            RegionRef::Named(name) => self.listed_by_name(&RegionName::new(name)),
+        }
     }
 
     /// The name of a region, as the account writes it.

@@ -96,6 +96,12 @@ impl Meaning {
         }
     }
 
+    /// Whether it ends a hedged read (C15): it is the answer in every region.
+    #[must_use]
+    pub const fn is_final_for_hedge(self) -> bool {
+        matches!(self, Self::Answered | Self::Refused { .. })
+    }
+
     /// What the trail says.
     #[must_use]
     pub const fn for_trail(self) -> Verdict {
@@ -109,10 +115,7 @@ impl Meaning {
 /// Whether an answer ends a hedged read (C15): it is the answer in every region.
 #[must_use]
 pub fn is_final_for_hedge(status: StatusCode, headers: &HeaderMap) -> bool {
-    matches!(
-        Meaning::of(status, headers),
-        Meaning::Answered | Meaning::Refused { .. }
-    )
+    Meaning::of(status, headers).is_final_for_hedge()
 }
 
 #[cfg(test)]

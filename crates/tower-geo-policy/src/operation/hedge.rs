@@ -9,7 +9,7 @@ use crate::breaker::{Admission, Standing};
 use crate::budget;
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
-use crate::trail::{Ending, Send, SendKind};
+use crate::trail::{Ending, SendKind};
 use crate::verdict::Verdict;
 
 use super::{Context, Current, Operation, Plan, Reach};
@@ -112,17 +112,7 @@ impl Operation {
         let Some(other) = self.other.take() else {
             return;
         };
-        let started = self.started.unwrap_or(now);
-        let at = other.at.unwrap_or(now);
-        self.past.get_or_insert_default().trail.push(Send {
-            region: other.region,
-            kind: other.kind,
-            probe: other.probe,
-            waited: other.waited,
-            at: at.since(started),
-            took: now.since(at),
-            ending: Ending::Dropped,
-            verdict: Verdict::Dropped,
-        });
+        let dropped = other.ended(self.started, Ending::Dropped, Verdict::Dropped, now);
+        self.past.get_or_insert_default().trail.push(dropped);
     }
 }

@@ -15,9 +15,11 @@ mod outcome;
 mod request_options;
 #[cfg(test)]
 mod tests;
-mod under_way;
+pub(crate) mod under_way;
 
 use std::time::Duration;
+
+use http::StatusCode;
 
 use crate::breaker::{Admission, Circuit, Circuits, ProbeSlot};
 use crate::budget::{self, Budget};
@@ -35,6 +37,7 @@ use crate::verdict::Evidence;
 use age::Limit;
 pub use outcome::{Answer, Fate};
 pub use request_options::{RegionRef, RequestOptions};
+use under_way::Current;
 
 /// How far an operation may go: which layer drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +147,12 @@ pub enum Misfit {
     WriteToCopy,
     /// It is pinned to a region that the service does not have (R10).
     UnknownRegion,
+    /// Every region that it may use is excluded (C11).
+    AllExcluded,
+    /// The account refused to be read, so nothing is known of its regions (C3).
+    AccountRefused(StatusCode),
+    /// Nothing is known of the account's regions, and nobody reads the account (C3).
+    AccountUnread,
 }
 
 /// Whether the request can be sent once more.
@@ -217,20 +226,6 @@ pub struct Operation {
     past: Option<Box<Past>>,
 }
 
-/// The send under way.
-#[derive(Debug)]
-struct Current {
-    region: RegionId,
-    kind: SendKind,
-    probe: bool,
-    /// How many admissible regions had not been tried, this one included (T3).
-    shares: u32,
-    paid: u32,
-    waited: Duration,
-    at: Option<Tick>,
-    cut_by_deadline: bool,
-}
-
 /// What is only needed once a send has failed.
 #[derive(Debug, Default)]
 struct Past {
@@ -280,16 +275,7 @@ impl Operation {
             key: None,
             max_staleness: Limit::Unsaid,
             slot: None,
-            current: Current {
-                region: home,
-                kind: SendKind::First,
-                probe: false,
-                shares: 1,
-                paid: 0,
-                waited: Duration::ZERO,
-                at: None,
-                cut_by_deadline: false,
-            },
+            current: Current::first(home),
             other: None,
             has_hedged: false,
             past: None,

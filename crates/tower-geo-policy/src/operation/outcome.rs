@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::region::RegionId;
 use crate::retry_settings::Replay;
 use crate::tick::Tick;
-use crate::trail::{Ending, Send};
+use crate::trail::Ending;
 use crate::verdict::{FromCopy, Verdict};
 
 use super::{Context, Failure, Finish, Operation, Past, Return, bit};
@@ -200,18 +200,7 @@ impl Operation {
         draw: f64,
     ) {
         self.set_sent_at(now);
-        let started = self.started.unwrap_or(now);
-        let at = self.current.at.unwrap_or(now);
-        let send = Send {
-            region: self.current.region,
-            kind: self.current.kind,
-            probe: self.current.probe,
-            waited: self.current.waited,
-            at: at.since(started),
-            took: now.since(at),
-            ending,
-            verdict,
-        };
+        let send = self.current.ended(self.started, ending, verdict, now);
         let past = self.past.get_or_insert_default();
         past.trail.push(send);
         if verdict.is_final() {

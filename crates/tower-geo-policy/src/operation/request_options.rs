@@ -47,6 +47,7 @@ pub struct RequestOptions {
     location_mode: Option<LocationMode>,
     pin: Option<RegionRef>,
     replayable: bool,
+    excluded: Option<Box<[Box<str>]>>,
     pub(super) max_staleness: Limit,
 }
 
@@ -57,6 +58,7 @@ impl RequestOptions {
             location_mode: None,
             pin: None,
             replayable: false,
+            excluded: None,
             max_staleness: Limit::Unsaid,
         }
     }
@@ -80,6 +82,19 @@ impl RequestOptions {
         self
     }
 
+    /// The regions that this request must not use, by name, instead of those that the service
+    /// excludes; an empty list excludes none (C11). Only services whose regions come and go, as
+    /// those of Cosmos DB do, look at it.
+    pub fn excluded<I>(mut self, regions: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        let names = regions.into_iter();
+        self.excluded = Some(names.map(|name| name.as_ref().into()).collect());
+        self
+    }
+
     /// How far a copy that answers this read may be behind, instead of the service's own limit
     /// (F3); `None`: any age will do. Writes ignore it.
     ///
@@ -99,6 +114,12 @@ impl RequestOptions {
     #[must_use]
     pub const fn get_pin(&self) -> Option<&RegionRef> {
         self.pin.as_ref()
+    }
+
+    /// See [`Self::excluded`]; `None` when nothing was said.
+    #[must_use]
+    pub fn get_excluded(&self) -> Option<&[Box<str>]> {
+        self.excluded.as_deref()
     }
 
     /// See [`Self::max_staleness`]; `None` when nothing was said.

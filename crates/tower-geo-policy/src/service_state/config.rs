@@ -25,6 +25,7 @@ pub const MAX_STRIPES: u8 = 64;
 /// | `breaker` | [`BreakerSettings::default`]; `None` turns it off |
 /// | `gate` | [`GateMode::WhileOpen`] |
 /// | `stripes` | 8, rounded up to a power of two, 1 to 64 |
+/// | `changing_regions` | no: the regions stay as they are |
 /// | `monitored` | no: open circuits wait by time |
 /// | `group` | none: the service is apart |
 /// | `account` | none |
@@ -39,6 +40,7 @@ pub struct ServiceConfig<X = ()> {
     breaker: Option<BreakerSettings>,
     gate: GateMode,
     stripes: u8,
+    changing_regions: bool,
     monitored: bool,
     listeners: Vec<Arc<dyn Listener>>,
     on_change: Option<OnChange>,
@@ -68,6 +70,7 @@ impl<X: Send + Sync + 'static> ServiceConfig<X> {
             breaker: Some(BreakerSettings::default()),
             gate: GateMode::default(),
             stripes: 8,
+            changing_regions: false,
             monitored: false,
             listeners: Vec::new(),
             on_change: None,
@@ -102,6 +105,14 @@ impl<X: Send + Sync + 'static> ServiceConfig<X> {
     #[must_use]
     pub fn stripes(mut self, stripes: u8) -> Self {
         self.stripes = stripes;
+        self
+    }
+
+    /// Whether regions come and go: see [`ServiceState::set_regions`]. There are then circuits for
+    /// [`Regions::MAX`] numbers of regions, whatever the service begins with.
+    #[must_use]
+    pub fn changing_regions(mut self, change: bool) -> Self {
+        self.changing_regions = change;
         self
     }
 
@@ -178,6 +189,7 @@ impl<X> fmt::Debug for ServiceConfig<X> {
             .field("breaker", &self.breaker)
             .field("gate", &self.gate)
             .field("stripes", &self.stripes)
+            .field("changing_regions", &self.changing_regions)
             .field("monitored", &self.monitored)
             .field("listeners", &self.listeners.len())
             .field("group", &self.group)
@@ -212,6 +224,11 @@ impl<X: Send + Sync + 'static> ServiceRoot<X> {
                 .iter()
                 .map(|(_, region)| region.name().into())
                 .collect(),
+            slots: if config.changing_regions {
+                Regions::MAX
+            } else {
+                config.regions.len()
+            },
             writable,
             stripes,
             breaker,

@@ -1,7 +1,7 @@
 //! What all handles of a service share, without the user's data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use super::lane::Lane;
@@ -62,12 +62,15 @@ pub(crate) struct Core {
     gate_until: AtomicU64,
     pub(crate) mode: AtomicU8,
     pub(crate) gate_mode: GateMode,
-    /// Bit by region.
-    writable: u16,
+    /// The regions that the service has, and those that take writes: a bit each. They change under
+    /// the lock of the group.
+    listed: AtomicU32,
+    writable: AtomicU32,
     /// How many monitors watch the regions that take writes (B11).
     monitors: AtomicU32,
     pub(crate) name: Arc<str>,
-    pub(crate) region_names: Arc<[Box<str>]>,
+    /// By number; only for events.
+    region_names: RwLock<Arc<[Box<str>]>>,
     /// When the time of the service began.
     base: Instant,
     listeners: Box<[Arc<dyn Listener>]>,
@@ -81,6 +84,8 @@ pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
     /// One for each region.
     pub(crate) region_names: Arc<[Box<str>]>,
+    /// For how many numbers of regions there are circuits.
+    pub(crate) slots: usize,
     pub(crate) writable: u16,
     pub(crate) stripes: u8,
     pub(crate) breaker: Option<Compiled>,
@@ -94,11 +99,8 @@ pub(crate) struct Parts {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let cells: Box<[_]> = parts
-            .region_names
-            .iter()
-            .map(|_| Arc::new(Cell::new()))
-            .collect();
+        let cells: Box<[_]> = (0..parts.slots).map(|_| Arc::new(Cell::new())).collect();
+        let listed = (1_u32 << parts.region_names.len().min(16)) - 1;
         let tallies = (0..parts.stripes).map(|_| match parts.breaker {
             Some(_) => cells
                 .iter()
@@ -117,10 +119,11 @@ impl Core {
             gate_until: AtomicU64::new(0),
             mode: AtomicU8::new(parts.mode),
             gate_mode: parts.gate_mode,
-            writable: parts.writable,
+            listed: AtomicU32::new(listed),
+            writable: AtomicU32::new(u32::from(parts.writable)),
             monitors: AtomicU32::new(u32::from(parts.monitored)),
             name: parts.name,
-            region_names: parts.region_names,
+            region_names: RwLock::new(parts.region_names),
             base: parts.base,
             listeners: parts.listeners.into(),
             listener_panics: AtomicU64::new(0),
@@ -176,7 +179,23 @@ impl Core {
     }
 
     pub(crate) fn is_writer(&self, region: RegionId) -> bool {
-        region.index() < 16 && self.writable & (1 << region.index()) != 0
+        region.index() < 16 && self.writable.load(Acquire) & (1 << region.index()) != 0
+    }
+
+    /// How many regions the service has at this moment.
+    pub(crate) fn region_count(&self) -> u32 {
+        self.listed.load(Acquire).count_ones()
+    }
+
+    /// The service has other regions from now on. With the lock of the group held.
+    pub(crate) fn set_regions(&self, names: Arc<[Box<str>]>, listed: u16, writable: u16) {
+        self.listed.store(u32::from(listed), Release);
+        self.writable.store(u32::from(writable), Release);
+        let mut place = self
+            .region_names
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = names;
     }
 
     pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + '_ {
@@ -244,7 +263,10 @@ impl Core {
             at,
             kind,
             base: self.base,
-            region_names: Arc::clone(&self.region_names),
+            region_names: {
+                let names = self.region_names.read();
+                Arc::clone(&names.unwrap_or_else(PoisonError::into_inner))
+            },
         }
     }
 

@@ -64,6 +64,7 @@ mod core;
 mod lane;
 mod left_out;
 mod operator;
+mod regions;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod writing;

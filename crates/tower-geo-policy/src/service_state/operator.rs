@@ -142,7 +142,7 @@ impl<X> ServiceState<X> {
     ///
     /// Without a second region there would be nothing left to read from.
     pub fn begin_maintenance(&self, now: Tick) -> Result<(), ConfigError> {
-        if self.regions().len() < 2 {
+        if self.0.lane.core.region_count() < 2 {
             return Err(ConfigError::new(
                 "maintenance",
                 "needs a second region to read from; make the service read-only instead",

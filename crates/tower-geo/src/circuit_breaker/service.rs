@@ -14,9 +14,9 @@ use crate::body::SettleBody;
 use crate::error::{BoxError, Error};
 use crate::fresh_connections::Probe;
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
-use crate::served::region_name;
 
 /// Counts what becomes of every send and refuses those to a region that is not trusted. See the
 /// [module](super).
@@ -60,7 +60,11 @@ impl<S> CircuitBreaker<S> {
         } else {
             Handoff::take(request.extensions_mut(), state)
         };
-        let Some(region) = state.regions().region_of(request.uri()) else {
+        let known = match &handoff {
+            None => Known::now(state),
+            Some(handoff) => handoff.known(),
+        };
+        let Some(region) = known.regions(state).region_of(request.uri()) else {
             return Ok(None);
         };
         // Directed elsewhere and here all the same: there is no redirect above. What was handed
@@ -74,7 +78,7 @@ impl<S> CircuitBreaker<S> {
             return Ok(None);
         }
         // R1: with no driver above to refuse it, a write that names a copy would get there.
-        if intent.is_write() && state.regions().write_target(region).is_none() {
+        if intent.is_write() && !known.takes_writes(state, region) {
             return Err(Error::misfit(state, Misfit::WriteToCopy));
         }
         let circuit = circuit_of(intent);
@@ -120,7 +124,7 @@ impl<S> CircuitBreaker<S> {
                     }
                     tracing::debug!(
                         service = state.name(),
-                        region = region_name(state, region),
+                        region = Known::now(state).name(state, region),
                         circuit = circuit.as_str(),
                         retry_after = ?refusal.until.map(|until| until.since(now)),
                         "a send was refused: the circuit is open"

@@ -7,9 +7,12 @@ use std::task::{Context, Poll, ready};
 use http::{Method, Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
-use tower_geo_policy::operation::{Failure, Finish, Operation, Plan, Reach, Step};
+use tower_geo_policy::operation::Reach;
 use tower_service::Service;
 
+#[cfg(feature = "cosmos")]
+use super::account::Awaited;
+use super::decider::{Decider, Next, Outgoing};
 use super::hedge::Hedge;
 use super::sending::{Driver, Due, arm};
 use super::start::{keep_for_later, request_id};
@@ -41,12 +44,12 @@ pin_project! {
         // Asks the operation what comes next.
         Deciding,
         // A send is planned; the service has to be ready for it (T7).
-        Readying { plan: Option<Plan> },
+        Readying { plan: Option<Outgoing> },
         // A send is under way; beside it perhaps a hedge.
         Sending { #[pin] future: F },
         // The first send has failed, the hedge is still under way (H2).
         HedgeOnly,
-        // Nothing may be sent before the timer ends.
+        // Nothing may be sent before the timer ends, or before the account was read.
         Waiting,
         // The end was handed over.
         Done,
@@ -72,7 +75,7 @@ where
     #[inline]
     pub(crate) fn home(
         mut setting: Setting<S, P>,
-        operation: Operation,
+        operation: Decider,
         request: Request<P::Body>,
     ) -> Self {
         let copy = keep_for_later(
@@ -107,7 +110,7 @@ where
     #[inline]
     pub(crate) fn decide(
         setting: Setting<S, P>,
-        operation: Operation,
+        operation: Decider,
         request: Request<P::Body>,
     ) -> Self {
         let method = request.method().clone();
@@ -124,7 +127,7 @@ where
     #[inline]
     fn new(
         setting: Setting<S, P>,
-        operation: Operation,
+        operation: Decider,
         method: Method,
         request: Option<Request<P::Body>>,
         phase: Phase<S::Future>,
@@ -152,6 +155,8 @@ where
                 sent_id: None,
                 handoff: None,
                 kept: None,
+                #[cfg(feature = "cosmos")]
+                next_end: None,
             },
             body: PhantomData,
         }
@@ -256,28 +261,55 @@ where
                     this.phase.set(Phase::Deciding);
                 }
                 PhaseProj::Deciding => match driver.decide::<B>() {
-                    Step::Send(plan) => {
+                    Next::Send(plan) => {
                         driver.is_paid = true;
                         this.phase.set(Phase::Readying { plan: Some(plan) });
                     }
-                    Step::Wait(until) => {
+                    Next::Wait(until) => {
                         driver.forget_readiness();
                         driver.tell_wait(until);
                         let until = driver.state.instant(until).into();
                         arm(this.timer.as_mut(), until);
                         this.phase.set(Phase::Waiting);
                     }
-                    Step::Finish(finish) => {
+                    #[cfg(feature = "cosmos")]
+                    Next::AwaitAccount(wait) => match driver.await_account(&wait) {
+                        Awaited::News => {}
+                        Awaited::InVain(finish) => {
+                            this.phase.set(Phase::Done);
+                            return Poll::Ready(driver.finish(finish));
+                        }
+                        Awaited::Waits => {
+                            driver.forget_readiness();
+                            match wait.until {
+                                Some(until) => {
+                                    let until = driver.state.instant(until).into();
+                                    arm(this.timer.as_mut(), until);
+                                }
+                                None => this.timer.set(None),
+                            }
+                            this.phase.set(Phase::Waiting);
+                        }
+                    },
+                    Next::Finish(finish) => {
                         this.phase.set(Phase::Done);
                         return Poll::Ready(driver.finish(finish));
                     }
-                    // A step that this version does not know ends the operation with what it has.
-                    _ => {
-                        this.phase.set(Phase::Done);
-                        return Poll::Ready(driver.finish(Finish::Failure(Failure::Transport)));
-                    }
                 },
                 PhaseProj::Waiting => {
+                    #[cfg(feature = "cosmos")]
+                    if let Some(next_end) = &mut driver.next_end {
+                        let mut is_over = next_end.as_mut().poll(cx).is_ready();
+                        if let Some(timer) = this.timer.as_mut().as_pin_mut() {
+                            is_over |= timer.poll(cx).is_ready();
+                        }
+                        if !is_over {
+                            return Poll::Pending;
+                        }
+                        driver.next_end = None;
+                        this.phase.set(Phase::Deciding);
+                        continue;
+                    }
                     if let Some(timer) = this.timer.as_mut().as_pin_mut() {
                         ready!(timer.poll(cx));
                     }

@@ -3,7 +3,10 @@
 //! It asks the operation what comes next, sends, waits, and keeps the answers that may have to be
 //! handed over in the end. All decisions are the operation's.
 
+#[cfg(feature = "cosmos")]
+mod account;
 mod answer;
+mod decider;
 mod future;
 mod hedge;
 mod outcome;
@@ -12,8 +15,12 @@ mod sending;
 mod start;
 mod tell;
 
+#[cfg(feature = "cosmos")]
+pub(crate) use decider::Decider;
 pub(crate) use future::{Drive, Setting};
 pub use response_future::ResponseFuture;
+#[cfg(feature = "cosmos")]
+pub(crate) use start::{PIN_WITHOUT_REDIRECT, note_repeat};
 pub(crate) use start::{Start, start};
 
 use http::Request;

@@ -32,38 +32,52 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     }
 
     /// Takes an answer; `Some` is the one to hand over.
+    #[inline]
     pub(super) fn answered(&mut self, response: Response<RB>) -> Option<Response<RB>> {
+        let Some(operation) = self.operation.plain() else {
+            #[cfg(feature = "cosmos")]
+            return self.account_answered(response);
+            #[cfg(not(feature = "cosmos"))]
+            return Some(response);
+        };
         let state = &self.state;
         let provider = state.provider();
         let (status, headers) = (response.status(), response.headers());
-        let verdict = provider.verdict(self.operation.intent(), status, headers);
-        if let Some(key) = self.operation.written_key() {
+        let verdict = provider.verdict(operation.intent(), status, headers);
+        if let Some(key) = operation.written_key() {
             note_write(state, key, &response);
         }
-        if self
-            .operation
-            .delivers_in_silence(&runtime::context(state), verdict)
-        {
+        if operation.delivers_in_silence(&runtime::context(state), verdict) {
             return Some(response);
         }
-        let wall_clock = &state.extra().wall_clock;
+        let runtime = state.extra();
         let answer = Answer::new(
             status,
             verdict,
             provider.judge_copy(status, headers),
-            retry_after::told_wait(headers, || wall_clock()),
+            retry_after::told_wait(headers, || (runtime.wall_clock)()),
         );
-        let (now, draw) = (self.now(), self.draw());
-        let region = self.operation.region();
-        let met_a_stale_copy = self.operation.met_a_stale_copy();
-        let fate = self
-            .operation
-            .answered(&runtime::context(&self.state), &answer, now, draw);
+        let (now, draw) = (state.tick(runtime::now()), (runtime.random)());
+        let region = operation.region();
+        let met_a_stale_copy = operation.met_a_stale_copy();
+        let fate = operation.answered(&runtime::context(state), &answer, now, draw);
+        let meets_one_now = operation.met_a_stale_copy() != met_a_stale_copy;
         self.tell_end(status.as_str(), verdict);
-        if self.operation.met_a_stale_copy() != met_a_stale_copy {
+        if meets_one_now {
             self.tell_stale();
         }
         self.limit_signature(now);
+        self.take(fate, region, response, now)
+    }
+
+    /// Hands an answer over, or keeps it.
+    pub(super) fn take(
+        &mut self,
+        fate: Fate,
+        region: RegionId,
+        response: Response<RB>,
+        now: Tick,
+    ) -> Option<Response<RB>> {
         match fate {
             Fate::Deliver { told: false } => return Some(response),
             Fate::Deliver { .. } => {
@@ -89,8 +103,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             return self.cannot_be_sent(error);
         }
         let Some(fault) = error.fault(&*self.state.extra().faults) else {
-            let context = runtime::context(&self.state);
-            self.operation.not_sent(&context);
+            self.operation.not_sent(&self.state);
             if !stayed {
                 return None;
             }
@@ -99,7 +112,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             if self.operation.sends() == 0 {
                 return Some(Err(error));
             }
-            let finish = self.operation.finish_unready(&context);
+            let finish = self.operation.finish_unready(&self.state);
             return Some(self.finish(finish));
         };
         self.note_fault(fault);
@@ -113,21 +126,20 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if !is_hedging && self.operation.sends() <= 1 {
             return Some(Err(error.in_operation(self.request_line())));
         }
-        let context = runtime::context(&self.state);
-        self.operation.not_sent(&context);
+        self.operation.not_sent(&self.state);
         if is_hedging {
             // The other send has left, and may answer.
             return None;
         }
         // What became of an earlier send is what the caller has to know.
-        let finish = self.operation.finish_unready(&context);
+        let finish = self.operation.finish_unready(&self.state);
         Some(self.finish(finish))
     }
 
     fn request_line(&self) -> RequestLine {
-        let host = self
-            .state
-            .regions()
+        let known = self.operation.known();
+        let host = known
+            .regions(&self.state)
             .get(self.home)
             .map(|region| region.endpoint().authority().to_string());
         RequestLine::new(&self.method, host)
@@ -139,8 +151,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     pub(super) fn note_fault(&mut self, fault: Fault) {
         let (now, draw) = (self.now(), self.draw());
-        self.operation
-            .faulted(&runtime::context(&self.state), fault, now, draw);
+        self.operation.faulted(&self.state, fault, now, draw);
         self.tell_end(fault.as_str(), fault.verdict());
         self.limit_signature(now);
     }
@@ -159,10 +170,9 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// The end of an operation that found the service below not ready in time: the answer that
     /// it holds, if there is one (T7).
     pub(super) fn never_ready(&mut self, error: Option<BoxError>) -> Result<Response<RB>, Error> {
-        let context = runtime::context(&self.state);
         self.is_paid = false;
-        self.operation.not_sent(&context);
-        let finish = self.operation.finish_unready(&context);
+        self.operation.not_sent(&self.state);
+        let finish = self.operation.finish_unready(&self.state);
         if let Some(error) = error {
             let cause = Error::from_inner(error).into_cause();
             self.kept.get_or_insert_default().error = Some(cause);
@@ -190,6 +200,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         };
         let error = Error::of_operation(
             &self.state,
+            self.operation.known(),
             failure,
             self.request_line(),
             self.operation.take_trail(),
@@ -217,9 +228,17 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     ) -> Response<RB> {
         let after_ambiguous = self.operation.is_after_ambiguous(response.status());
         let trail: Trail = self.operation.take_trail();
-        let age = ServedAge::of(&self.state, region, &response);
+        let known = self.operation.known();
+        let age = ServedAge::of(&self.state, &known, region, &response);
         self.tell_served(region, age.map(|age| age.freshness()));
-        let served = Served::new(self.state.clone(), region, trail, after_ambiguous, age);
+        let served = Served::new(
+            self.state.clone(),
+            known,
+            region,
+            trail,
+            after_ambiguous,
+            age,
+        );
         response.extensions_mut().insert(served);
         response
     }

@@ -6,13 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use http::{HeaderValue, Method, Request, Response};
 use tokio::time::Sleep;
-use tower_geo_policy::operation::{Again, Operation, Plan, Step};
+use tower_geo_policy::operation::Again;
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
 use super::answer::Kept;
 use super::copy_request;
+use super::decider::{Decider, Next, Outgoing};
 use super::hedge::{Ended, Hedge, Progress};
 use super::start::request_id;
 use crate::body::{BodyPolicy, Upload};
@@ -40,7 +41,7 @@ pub(super) struct Driver<S, P, R, PB> {
     pub(super) rank: Rank,
     pub(super) method: Method,
     pub(super) home: RegionId,
-    pub(super) operation: Operation,
+    pub(super) operation: Decider,
     /// What is sent next; once it is sent, the copy that was kept.
     pub(super) request: Option<Request<PB>>,
     /// The id of the request, once it was sent without a copy (T8).
@@ -48,6 +49,9 @@ pub(super) struct Driver<S, P, R, PB> {
     /// What was handed to a redirect below with the send under way.
     pub(super) handoff: Option<Handoff>,
     pub(super) kept: Option<Box<Kept<R>>>,
+    /// The account read that is waited for (C3, C5, C8).
+    #[cfg(feature = "cosmos")]
+    pub(super) next_end: Option<super::account::NextEnd>,
 }
 
 /// What it is time for.
@@ -71,7 +75,7 @@ impl<S, P, R, PB> Drop for Driver<S, P, R, PB> {
         // Dropped while it waited for the service below to be ready: what was not sent costs
         // nothing (T4).
         if self.is_paid {
-            self.operation.not_sent(&runtime::context(&self.state));
+            self.operation.not_sent(&self.state);
         }
     }
 }
@@ -152,7 +156,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         }
     }
 
-    pub(super) fn decide<B>(&mut self) -> Step
+    pub(super) fn decide<B>(&mut self) -> Next
     where
         P: BodyPolicy<B, Body = PB>,
     {
@@ -165,11 +169,11 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let now = self.now();
         let random = &self.state.extra().random;
         self.operation
-            .next(&runtime::context(&self.state), again, now, &mut || random())
+            .next(&self.state, again, now, &mut || random())
     }
 
     /// Carries out a planned send. `None`: there is nothing to send any more.
-    pub(super) fn send<B>(&mut self, plan: Plan) -> Option<Result<S::Future, Error>>
+    pub(super) fn send<B>(&mut self, outgoing: Outgoing) -> Option<Result<S::Future, Error>>
     where
         S: Service<Request<PB>, Response = Response<RB>>,
         P: BodyPolicy<B, Body = PB>,
@@ -179,13 +183,17 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if self.request.is_none() {
             self.sent_id = request_id(&request).cloned();
         }
+        let plan = &outgoing.plan;
+        let known = self.operation.known();
         let directed = plan.directed.then_some(plan.destination);
         if let (Rank::Redirect, Some(destination)) = (self.rank, directed) {
-            if let Err(error) = redirect(&self.state, destination, &mut request) {
+            if let Err(error) = redirect(&self.state, &known, destination, &mut request) {
                 return Some(Err(error));
             }
         }
-        let handoff = Handoff::for_plan(&self.state, plan);
+        #[cfg(feature = "cosmos")]
+        crate::cosmos::prepare(&mut request, outgoing.tentative, outgoing.new_connection);
+        let handoff = Handoff::for_plan(&self.state, known, outgoing.plan);
         if let Some(handoff) = &handoff {
             request.extensions_mut().insert(handoff.clone());
         }
@@ -233,16 +241,19 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         while let Some(mut sending) = hedge.as_mut().map(Pin::as_mut) {
             match ready!(sending.as_mut().poll_progress(cx)) {
                 Progress::IsReady => {
-                    let (context, now) = (runtime::context(&self.state), self.now());
-                    let Some(plan) = self.operation.hedge(&context, now) else {
+                    let now = self.now();
+                    let Some(outgoing) = self.operation.hedge(&self.state, now) else {
                         // No region may take it (H3).
                         *hedge = None;
                         return Poll::Ready(None);
                     };
-                    let limit = self.operation.send_limit(context.settings, None);
+                    let settings = &self.state.extra().retry;
+                    let limit = self.operation.send_limit(settings, None);
                     let limit = limit.map(|limit| self.state.instant(limit).into());
                     self.tell_resend();
-                    sending.send(Handoff::for_plan(&self.state, plan), limit);
+                    let known = self.operation.known();
+                    let handoff = Handoff::for_plan(&self.state, known, outgoing.plan);
+                    sending.send(handoff, limit);
                 }
                 Progress::NotSent => {
                     *hedge = None;

@@ -8,6 +8,7 @@ use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::LocationMode;
 
 use super::copy_request;
+use super::decider::Decider;
 use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
@@ -20,7 +21,7 @@ pub(crate) enum Start {
     /// Not this service's, or neutral: passed on as it is (I3, I8).
     Pass,
     /// Driven by this operation; `home` says that the first send goes out as it is.
-    Drive { operation: Operation, home: bool },
+    Drive { operation: Decider, home: bool },
     /// Refused.
     Refuse(Error),
 }
@@ -30,6 +31,10 @@ pub(crate) enum Start {
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
     if let Some(mistake) = scope::mistake(state, rank, request.uri()) {
         return Start::Refuse(mistake);
+    }
+    #[cfg(feature = "cosmos")]
+    if let Some(shared) = &state.extra().cosmos {
+        return crate::cosmos::start(state, shared, reach, request);
     }
     let regions = state.regions();
     let Some(home) = regions.region_of(request.uri()) else {
@@ -89,15 +94,16 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if state.extra().copies.floor.is_some() {
         operation.set_key(key_of(state, intent, request));
     }
-    if !state.extra().failed_ids.is_empty() {
-        note_repeat(state, request, &mut operation);
+    if !state.extra().failed_ids.is_empty() && note_repeat(state, request) {
+        operation.set_repeats_a_failure();
     }
-    let home = operation.go_home(&runtime::context(state));
+    let mut operation = Decider::Plain(operation);
+    let home = operation.go_home(state);
     Start::Drive { operation, home }
 }
 
 /// R10: the answer would be of another region than the one that the caller insists on.
-const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than the one that it \
+pub(crate) const PIN_WITHOUT_REDIRECT: &str = "the request is pinned to another region than the one that it \
     names, and there is no GeoRedirectLayer below RetryLayer to send it there";
 
 /// F5: what the request reads or writes.
@@ -116,17 +122,13 @@ fn key_of<B>(state: &State, intent: Intent, request: &Request<B>) -> Key {
     })
 }
 
-/// T8: a client above us repeats what has just been given up.
-fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation) {
+/// T8: whether a client above us repeats what has just been given up.
+pub(crate) fn note_repeat<B>(state: &State, request: &Request<B>) -> bool {
     let runtime = state.extra();
     let now = state.tick(runtime::now());
     let repeated =
         request_id(request).is_some_and(|id| runtime.failed_ids.contains(id.as_bytes(), now));
-    if !repeated {
-        return;
-    }
-    operation.set_repeats_a_failure();
-    if runtime.first_warning_of_repeats() {
+    if repeated && runtime.first_warning_of_repeats() {
         tracing::warn!(
             service = state.name(),
             price = budget::RETURN,
@@ -134,6 +136,7 @@ fn note_repeat<B>(state: &State, request: &Request<B>, operation: &mut Operation
              retries multiply; turn that client's own retries off"
         );
     }
+    repeated
 }
 
 static CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
@@ -149,17 +152,14 @@ pub(super) fn keep_for_later<P, B>(
     state: &State,
     reach: Reach,
     policy: &P,
-    operation: &Operation,
+    operation: &Decider,
     request: &Request<P::Body>,
 ) -> Option<Request<P::Body>>
 where
     P: BodyPolicy<B>,
 {
-    let may_follow = match reach {
-        Reach::OnceEach => operation.intent().is_redirectable() && state.regions().len() > 1,
-        _ => state.extra().retry.get_max_retries() > 0 || policy.watches_uploads(),
-    };
-    if may_follow {
+    let watches_uploads = reach != Reach::OnceEach && policy.watches_uploads();
+    if operation.may_follow(state, reach) || watches_uploads {
         copy_request(policy, request)
     } else {
         None

@@ -11,16 +11,15 @@ use tower_geo_policy::verdict::Verdict;
 
 use super::sending::Driver;
 use crate::error::Error;
-use crate::served::region_name;
 
 impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// A send leaves that is not simply the first, to where the request says.
     pub(super) fn tell_send(&mut self) {
-        let operation = &self.operation;
+        let (operation, known) = (&self.operation, self.operation.known());
         let span = tracing::debug_span!(
             "send",
             service = self.state.name(),
-            region = region_name(&self.state, operation.region()),
+            region = known.name(&self.state, operation.region()),
             attempt = operation.attempt(),
             kind = operation.kind().as_str(),
             wait = ?operation.waited(),
@@ -36,9 +35,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let Some(resend) = self.operation.resend() else {
             return;
         };
+        let known = self.operation.known();
         tracing::debug!(
             service = self.state.name(),
-            region = region_name(&self.state, resend.region),
+            region = known.name(&self.state, resend.region),
             attempt = resend.attempt,
             kind = resend.kind.as_str(),
             after = resend.after.map(Verdict::as_str),
@@ -61,10 +61,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     /// What became of a send that was not simply handed over.
     pub(super) fn tell_end(&mut self, ending: &str, verdict: Verdict) {
-        let operation = &self.operation;
+        let (operation, known) = (&self.operation, self.operation.known());
         tracing::debug!(
             service = self.state.name(),
-            region = region_name(&self.state, operation.region()),
+            region = known.name(&self.state, operation.region()),
             attempt = operation.attempt(),
             kind = operation.kind().as_str(),
             ending,
@@ -82,9 +82,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     pub(super) fn tell_stale(&self) {
         let runtime = self.state.extra();
         let last = runtime.copies.last_sync.get();
+        let known = self.operation.known();
         tracing::debug!(
             service = self.state.name(),
-            region = region_name(&self.state, self.operation.region()),
+            region = known.name(&self.state, self.operation.region()),
             attempt = self.operation.attempt(),
             behind = ?last.behind(self.state.instant(self.now())),
             "the copy is too far behind for this read"
@@ -101,9 +102,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
 
     /// An answer is handed over that was redirected or took more than one send.
     pub(super) fn tell_served(&self, region: RegionId, freshness: Option<Freshness>) {
+        let known = self.operation.known();
         tracing::debug!(
             service = self.state.name(),
-            region = region_name(&self.state, region),
+            region = known.name(&self.state, region),
             attempts = self.operation.sends(),
             freshness = freshness.map(Freshness::as_str),
             "an answer is handed over"

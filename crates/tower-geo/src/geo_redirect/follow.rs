@@ -11,6 +11,7 @@ use tower_service::Service;
 use crate::background::BackgroundSend;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::redirect::redirect;
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
@@ -88,7 +89,8 @@ impl<S> FollowRedirect<S> {
     #[cold]
     fn is_left_alone<B>(&self, request: &Request<B>) -> Result<(), Error> {
         let state = &self.state;
-        let is_ours = state.regions().region_of(request.uri()).is_some();
+        let known = Known::now(state);
+        let is_ours = known.regions(state).region_of(request.uri()).is_some();
         let intent = state
             .provider()
             .intent(request.method(), request.uri(), request.headers())
@@ -113,7 +115,7 @@ pub(super) fn carry_out<B>(state: &State, request: &mut Request<B>) -> Result<()
         return Ok(());
     };
     handoff.set_carried_out();
-    redirect(state, destination, request)
+    redirect(state, &handoff.known(), destination, request)
 }
 
 impl<S, B, RB> Service<Request<B>> for FollowRedirect<S>

@@ -209,6 +209,27 @@ async fn a_body_that_cannot_be_signed_opens_no_circuit() {
     assert_trusted(&service);
 }
 
+/// So is a wall clock that stands before 1970.
+#[cfg(feature = "cosmos-key")]
+#[tokio::test(start_paused = true)]
+async fn a_date_that_cannot_be_signed_opens_no_circuit() {
+    use crate::cosmos_key::CosmosKeyLayer;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    let service = blob();
+    let wire = tower::service_fn(|_: Request<_>| async {
+        Err::<http::Response<crate::test_wire::ResponseBody>, _>(io::Error::other("it was sent"))
+    });
+    let signer = CosmosKeyLayer::new("https://contoso.blob.core.windows.net", "c2VjcmV0")
+        .unwrap()
+        .wall_clock(|| UNIX_EPOCH - Duration::from_secs(1));
+    let client = service.layer().layer(signer.layer(wire));
+    let error = client.oneshot(request(Method::GET)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.was_never_sent());
+    assert_trusted(&service);
+}
+
 /// A connection that was refused has carried nothing, also below a layer that is alone or passes
 /// a neutral request.
 #[tokio::test(start_paused = true)]

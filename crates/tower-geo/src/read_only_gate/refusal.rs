@@ -7,6 +7,7 @@ use tower_geo_policy::region::LocationMode;
 use tower_geo_policy::tick::Tick;
 
 use crate::error::Error;
+use crate::known::Known;
 use crate::runtime::State;
 
 /// On a client: the typed error.
@@ -22,7 +23,9 @@ pub(super) fn response(state: &State, refused: &ReadOnly, now: Tick) -> Response
         state.mode()
     };
     // Only a copy can be promised; what shuts the gate is trouble with the primary, as a rule.
-    let reads = if state.regions().len() > 1 && mode.needs_secondary() {
+    let known = Known::now(state);
+    let reads_elsewhere = state.extra().has_account() || mode.needs_secondary();
+    let reads = if known.regions(state).len() > 1 && reads_elsewhere {
         "; reads still work"
     } else {
         ""

@@ -17,6 +17,7 @@ use super::future::{ResponseFuture, ServerFuture};
 use super::refusal;
 use crate::error::{BoxError, Error};
 use crate::handoff::Handoff;
+use crate::known::Known;
 use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
@@ -154,9 +155,10 @@ pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Resu
             Ok(())
         }
         GateCheck::Refused(refused) => {
-            let writer = state.regions().writer();
-            for circuit in Circuit::BOTH {
-                state.note_operation(writer, circuit, now);
+            for writer in state.writers() {
+                for circuit in Circuit::BOTH {
+                    state.note_operation(writer, circuit, now);
+                }
             }
             tracing::debug!(
                 service = state.name(),
@@ -210,7 +212,8 @@ where
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
-            let is_ours = state.regions().region_of(request.uri()).is_some();
+            let known = Known::now(state);
+            let is_ours = known.regions(state).region_of(request.uri()).is_some();
             if let Some(intent) = self.intent_to_write(&request).filter(|_| is_ours) {
                 let now = state.tick(runtime::now());
                 if self.steps_aside(intent, &request, now) {

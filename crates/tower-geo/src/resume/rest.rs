@@ -150,7 +150,8 @@ impl<S, P, B> Rest<S, P, B> {
 
     /// The name of the region whose body is being read.
     pub(super) fn region_name(&self) -> &str {
-        crate::served::region_name(&self.state, self.region)
+        let region = self.state.regions().get(self.region);
+        region.map_or("unknown", tower_geo_policy::region::Region::name)
     }
 
     /// Bytes have come; false if they are more than there can be.

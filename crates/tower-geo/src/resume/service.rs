@@ -86,6 +86,8 @@ impl<S: Clone, P> Resume<S, P> {
         if request.method() != Method::GET
             || is_signed(request.headers())
             || self.state.extra().retry.get_max_retries() == 0
+            // An account gives no part of a document.
+            || self.state.extra().has_account()
         {
             return None;
         }

@@ -1,48 +1,19 @@
 //! Which requests are for the account: a signature is given to nobody else.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
-use http::uri::Authority;
-use http::{HeaderMap, Uri, header::HOST};
+use http::{HeaderMap, Uri};
 use tower_geo_policy::azure_storage::StorageService;
+
+use crate::signing::{GivenHosts, host_of};
 
 const SECONDARY: &str = "-secondary";
 
-/// The hosts of an account that do not tell by themselves that they are its.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Hosts(Arc<[Box<str>]>);
-
-impl Hosts {
-    /// Adds a host; `None` if it is none.
-    pub(super) fn with(&self, host: &str) -> Option<Self> {
-        let authority: Authority = host.parse().ok()?;
-        if authority.as_str() != authority.host() || authority.host().is_empty() {
-            return None;
-        }
-        let added = without_final_dot(host).into();
-        let all = self.0.iter().cloned().chain([added]);
-        Some(Self(all.collect()))
-    }
-
-    /// Whether a request is for the account.
-    pub(super) fn are_asked(&self, account: &str, uri: &Uri, headers: &HeaderMap) -> bool {
-        match uri.host() {
-            Some(host) => self.have(account, host, uri.path()),
-            // A client that has written the host into the header already.
-            None => headers
-                .get(HOST)
-                .and_then(|host| Authority::try_from(host.as_bytes()).ok())
-                .is_some_and(|host| self.have(account, host.host(), uri.path())),
-        }
-    }
-
-    fn have(&self, account: &str, host: &str, path: &str) -> bool {
-        let host = without_final_dot(host);
-        is_in_host(account, host)
-            || is_in_path(account, host, path)
-            || self.0.iter().any(|given| given.eq_ignore_ascii_case(host))
-    }
+/// Whether a request is for the account, or for one of the hosts that were named.
+pub(super) fn are_asked(given: &GivenHosts, account: &str, uri: &Uri, headers: &HeaderMap) -> bool {
+    host_of(uri, headers, |host| {
+        is_in_host(account, host) || is_in_path(account, host, uri.path()) || given.contain(host)
+    })
 }
 
 /// `ACCOUNT.SERVICE.SUFFIX`, with or without a zone, and with what may stand behind the account.
@@ -87,8 +58,4 @@ fn is_in_path(account: &str, host: &str, path: &str) -> bool {
         && segment
             .strip_prefix(account)
             .is_some_and(|rest| rest.is_empty() || rest == SECONDARY)
-}
-
-fn without_final_dot(host: &str) -> &str {
-    host.strip_suffix('.').unwrap_or(host)
 }

@@ -1,4 +1,5 @@
-use super::{SharedKey, SharedKeyError, service::Signer, string_to_sign::Scheme};
+use super::{SharedKey, service::Signer, string_to_sign::Scheme};
+use crate::signing::SigningError;
 use http::HeaderValue;
 use std::{fmt, sync::Arc, time::SystemTime};
 use tower_layer::Layer;
@@ -56,7 +57,7 @@ impl SharedKeyLayer {
         account: impl Into<String>,
         key_base64: &str,
         service: SharedKeyService,
-    ) -> Result<Self, SharedKeyError> {
+    ) -> Result<Self, SigningError> {
         Signer::new(account.into(), key_base64, service).map(|signer| Self { signer })
     }
 
@@ -66,7 +67,7 @@ impl SharedKeyLayer {
     /// # use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
     /// use std::time::{Duration, SystemTime};
     ///
-    /// # fn main() -> Result<(), tower_geo::shared_key::SharedKeyError> {
+    /// # fn main() -> Result<(), tower_geo::signing::SigningError> {
     /// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     /// let layer = SharedKeyLayer::new("contoso", "c2VjcmV0", SharedKeyService::Table)?
     ///     .wall_clock(move || noon);
@@ -85,7 +86,7 @@ impl SharedKeyLayer {
     ///
     /// ```
     /// # use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
-    /// # fn main() -> Result<(), tower_geo::shared_key::SharedKeyError> {
+    /// # fn main() -> Result<(), tower_geo::signing::SigningError> {
     /// let layer = SharedKeyLayer::new("contoso", "c2VjcmV0", SharedKeyService::Blob)?
     ///     .host("files.contoso.test")?;
     /// # drop(layer);
@@ -96,9 +97,9 @@ impl SharedKeyLayer {
     /// # Errors
     ///
     /// When it is no host name, or has a scheme, a port or a path.
-    pub fn host(mut self, host: impl AsRef<str>) -> Result<Self, SharedKeyError> {
+    pub fn host(mut self, host: impl AsRef<str>) -> Result<Self, SigningError> {
         let hosts = self.signer.hosts.with(host.as_ref());
-        self.signer.hosts = hosts.ok_or_else(SharedKeyError::host)?;
+        self.signer.hosts = hosts.ok_or_else(SigningError::host)?;
         Ok(self)
     }
 

@@ -66,16 +66,16 @@
 //!
 //! # Errors
 //!
-//! [`SharedKeyError`] when the layer is built with an account, a key or a host that cannot be right, or, as
-//! [`SharedKeyServiceError`], when a request cannot be signed: its length is unknown, or the wall
-//! clock shows a date that HTTP cannot write. Then nothing was sent.
+//! [`SigningError`](crate::signing::SigningError) when the layer is built with an account, a key or
+//! a host that cannot be right, or, as
+//! [`SigningServiceError`](crate::signing::SigningServiceError), when a request cannot be signed:
+//! its length is unknown, or the wall clock shows a date that HTTP cannot write. Then nothing was
+//! sent.
 //!
 //! # Cancellation
 //!
 //! Nothing is held across a call: a dropped future leaves nothing behind.
 
-mod error;
-mod future;
 mod hosts;
 mod layer;
 mod service;
@@ -84,8 +84,6 @@ mod string_to_sign;
 mod tests;
 
 pub use self::{
-    error::{SharedKeyError, SharedKeyServiceError},
-    future::ResponseFuture,
     layer::{SharedKeyLayer, SharedKeyService},
     service::SharedKey,
 };

@@ -1,30 +1,25 @@
 use super::{
-    ResponseFuture, SharedKeyError, SharedKeyService, SharedKeyServiceError,
-    hosts::Hosts,
+    SharedKeyService,
+    hosts::are_asked,
     string_to_sign::{Scheme, string_to_sign},
 };
 use crate::error::BoxError;
-use base64::{Engine, engine::general_purpose::STANDARD};
-use hmac::{Hmac, KeyInit, Mac};
+use crate::signing::{
+    AccountKey, GivenHosts, ResponseFuture, SigningError, SigningServiceError, X_MS_DATE,
+    X_MS_VERSION, http_date,
+};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Uri,
+    HeaderMap, HeaderValue, Request, Uri,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use http_body::Body;
-use sha2::Sha256;
 use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 use tower_service::Service;
-
-pub(super) static X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
-static X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
-
-/// The first second that the four digits of an HTTP date cannot show: the year 10000.
-const END_OF_HTTP_DATES: Duration = Duration::from_secs(253_402_300_800);
 
 /// A service that signs requests to Azure Storage; made by
 /// [`SharedKeyLayer`](super::SharedKeyLayer).
@@ -67,13 +62,13 @@ where
     B: Body,
 {
     type Response = S::Response;
-    type Error = SharedKeyServiceError;
+    type Error = SigningServiceError;
     type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner
             .poll_ready(cx)
-            .map_err(SharedKeyServiceError::inner)
+            .map_err(SigningServiceError::inner)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
@@ -87,10 +82,9 @@ where
 #[derive(Clone)]
 pub(super) struct Signer {
     account: Arc<str>,
-    /// HMAC with the key already mixed in; the key is not kept apart from it.
-    keyed: Hmac<Sha256>,
+    key: AccountKey,
     scheme: Scheme,
-    pub(super) hosts: Hosts,
+    pub(super) hosts: GivenHosts,
     pub(super) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     pub(super) version: HeaderValue,
 }
@@ -100,10 +94,10 @@ impl Signer {
         account: String,
         key_base64: &str,
         service: SharedKeyService,
-    ) -> Result<Self, SharedKeyError> {
+    ) -> Result<Self, SigningError> {
         if account.ends_with("-secondary") {
-            return Err(SharedKeyError::account(
-                "must be the primary's, without `-secondary`, for both regions",
+            return Err(SigningError::account(
+                "account name for shared key must be the primary's, without `-secondary`, for both regions",
             ));
         }
         if account.is_empty()
@@ -111,23 +105,15 @@ impl Signer {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         {
-            return Err(SharedKeyError::account(
-                "must consist of lower-case letters and digits",
+            return Err(SigningError::account(
+                "account name for shared key must consist of lower-case letters and digits",
             ));
         }
-        let key = STANDARD
-            .decode(key_base64)
-            .map_err(|_| SharedKeyError::key("is not valid Base64"))?;
-        if key.is_empty() {
-            return Err(SharedKeyError::key("is empty"));
-        }
-        let keyed = Hmac::new_from_slice(&key)
-            .map_err(|_| SharedKeyError::key("has a length that cannot be used"))?;
         Ok(Self {
             account: account.into(),
-            keyed,
+            key: AccountKey::from_base64(key_base64)?,
             scheme: service.scheme(),
-            hosts: Hosts::default(),
+            hosts: GivenHosts::default(),
             clock: Arc::new(crate::runtime::system_time),
             version: HeaderValue::from_static("2021-12-02"),
         })
@@ -135,11 +121,11 @@ impl Signer {
 
     /// Adds date, version and signature. The request is unchanged on an error, when it is authorised
     /// already, and when it is not for the account.
-    fn sign<B: Body>(&self, request: &mut Request<B>) -> Result<(), SharedKeyError> {
+    fn sign<B: Body>(&self, request: &mut Request<B>) -> Result<(), SigningError> {
         let (uri, headers) = (request.uri(), request.headers());
         if headers.contains_key(AUTHORIZATION)
             || has_signature(uri)
-            || !self.hosts.are_asked(&self.account, uri, headers)
+            || !are_asked(&self.hosts, &self.account, uri, headers)
         {
             return Ok(());
         }
@@ -162,9 +148,8 @@ impl Signer {
             request.headers(),
             length,
         );
-        let signature = self.keyed.clone().chain_update(&text).finalize();
         let mut authorization = format!("SharedKey {}:", self.account);
-        STANDARD.encode_string(signature.into_bytes(), &mut authorization);
+        self.key.sign(&text, &mut authorization);
         // Cannot fail: the account is letters and digits, and Base64 is visible ASCII.
         if let Ok(mut value) = HeaderValue::try_from(authorization) {
             value.set_sensitive(true);
@@ -193,7 +178,7 @@ fn has_signature(uri: &Uri) -> bool {
 }
 
 /// The length to sign where the request itself does not say it in a header.
-fn content_length<B: Body>(headers: &HeaderMap, body: &B) -> Result<Option<u64>, SharedKeyError> {
+fn content_length<B: Body>(headers: &HeaderMap, body: &B) -> Result<Option<u64>, SigningError> {
     if headers.contains_key(CONTENT_LENGTH) {
         return Ok(None);
     }
@@ -201,15 +186,5 @@ fn content_length<B: Body>(headers: &HeaderMap, body: &B) -> Result<Option<u64>,
         return Ok(Some(0));
     }
     let exact = body.size_hint().exact();
-    exact.ok_or_else(SharedKeyError::unknown_length).map(Some)
-}
-
-fn http_date(time: SystemTime) -> Result<HeaderValue, SharedKeyError> {
-    // Formatting panics outside this range.
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) if since < END_OF_HTTP_DATES => {
-            HeaderValue::try_from(httpdate::fmt_http_date(time)).map_err(|_| SharedKeyError::date())
-        }
-        _ => Err(SharedKeyError::date()),
-    }
+    exact.ok_or_else(SigningError::unknown_length).map(Some)
 }

@@ -1,6 +1,6 @@
 //! What is signed, as "Authorize with Shared Key" of the Storage REST API lays down.
 
-use super::service::X_MS_DATE;
+use crate::signing::X_MS_DATE;
 use http::{
     HeaderMap, HeaderName, Method, Uri,
     header::{

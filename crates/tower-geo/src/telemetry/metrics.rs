@@ -1,5 +1,6 @@
 //! The instruments of one service, and its gauges.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -8,10 +9,11 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Counter, Histogram, Meter};
 use tower_geo_policy::breaker::{Circuit, CircuitPhase};
 use tower_geo_policy::gate::GateStatus;
-use tower_geo_policy::region::{Endpoint, RegionId};
+use tower_geo_policy::region::{Endpoint, Region, RegionId};
 use tower_geo_policy::service_state::ServiceRoot;
 
 use super::{OperationMetricsLayer, SendMetricsLayer};
+use crate::known::Known;
 use crate::runtime::{self, Runtime, State};
 use crate::service_handle::GeoService;
 
@@ -74,14 +76,7 @@ impl Metrics {
         let regions: Box<[_]> = service
             .regions()
             .iter()
-            .map(|(_, region)| {
-                let (host, port) = host_and_port(region.endpoint());
-                RegionAttributes {
-                    name: KeyValue::new("tower_geo.region", Arc::<str>::from(region.name())),
-                    address: KeyValue::new("server.address", Arc::<str>::from(host)),
-                    port: KeyValue::new("server.port", port),
-                }
-            })
+            .map(|(_, region)| RegionAttributes::of(region))
             .collect();
         let metrics = Self {
             inner: Arc::new(Inner {
@@ -119,8 +114,14 @@ impl Metrics {
         self.inner.name.clone()
     }
 
-    pub(super) fn region(&self, region: RegionId) -> Option<&RegionAttributes> {
-        self.inner.regions.get(region.index())
+    pub(super) fn region(&self, region: RegionId) -> Option<Cow<'_, RegionAttributes>> {
+        let state = self.state();
+        if state.extra().has_account() {
+            let known = Known::now(state);
+            let found = known.regions(state).get(region);
+            return found.map(|region| Cow::Owned(RegionAttributes::of(region)));
+        }
+        self.inner.regions.get(region.index()).map(Cow::Borrowed)
     }
 
     /// Registers what is looked up only when it is collected: states, and what happens where none of
@@ -180,6 +181,17 @@ impl Metrics {
             )
             .with_callback(move |counter| service.refused_on_server(counter))
             .build();
+    }
+}
+
+impl RegionAttributes {
+    fn of(region: &Region) -> Self {
+        let (host, port) = host_and_port(region.endpoint());
+        Self {
+            name: KeyValue::new("tower_geo.region", Arc::<str>::from(region.name())),
+            address: KeyValue::new("server.address", Arc::<str>::from(host)),
+            port: KeyValue::new("server.port", port),
+        }
     }
 }
 
@@ -275,12 +287,26 @@ impl Observed {
         Some(self.service.upgrade()?.handle())
     }
 
+    /// The names of the regions of the moment, each with its number.
+    fn regions(&self, state: &State) -> Vec<(RegionId, KeyValue)> {
+        if !state.extra().has_account() {
+            let ids = state.regions().iter().map(|(id, _)| id);
+            let names = self.regions.iter().map(|region| region.name.clone());
+            return ids.zip(names).collect();
+        }
+        let known = Known::now(state);
+        let regions = known.regions(state).iter();
+        regions
+            .map(|(id, region)| (id, RegionAttributes::of(region).name))
+            .collect()
+    }
+
     fn circuits(&self, gauge: &dyn AsyncInstrument<u64>) {
         let Some(state) = self.state() else {
             return;
         };
         let now = state.tick(runtime::now());
-        for ((id, _), region) in state.regions().iter().zip(&self.regions) {
+        for (id, region) in self.regions(&state) {
             for circuit in Circuit::BOTH {
                 let Some(found) = state.circuit(id, circuit, now) else {
                     continue;
@@ -290,7 +316,7 @@ impl Observed {
                         u64::from(found.phase == phase),
                         &[
                             self.name.clone(),
-                            region.name.clone(),
+                            region.clone(),
                             KeyValue::new("tower_geo.circuit", circuit.as_str()),
                             KeyValue::new("tower_geo.circuit.state", phase.as_str()),
                         ],
@@ -315,9 +341,12 @@ impl Observed {
         let Some(state) = self.state() else {
             return;
         };
-        for (bucket, region) in state.extra().budgets.iter().zip(&self.regions) {
+        for (id, region) in self.regions(&state) {
+            let Some(bucket) = state.extra().budgets.get(id.index()) else {
+                continue;
+            };
             let picked = pick((bucket.level(), bucket.capacity()));
-            gauge.observe(u64::from(picked), &[self.name.clone(), region.name.clone()]);
+            gauge.observe(u64::from(picked), &[self.name.clone(), region]);
         }
     }
 

@@ -17,6 +17,7 @@ use tower_service::Service;
 
 use super::Metrics;
 use crate::error::{BoxError, Error};
+use crate::known::Known;
 use crate::runtime;
 use crate::served::Served;
 
@@ -142,7 +143,7 @@ struct Record {
 impl Record {
     fn begin<B>(metrics: &Metrics, request: &Request<B>) -> Option<Self> {
         let state = metrics.state();
-        let home = state.regions().region_of(request.uri())?;
+        let home = Known::now(state).regions(state).region_of(request.uri())?;
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let intent = state.provider().intent(method, uri, headers).intent;
         if intent.is_neutral() {

@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::Metrics;
 use crate::error::{BoxError, Error};
+use crate::known::Known;
 use crate::runtime::{self, service_id};
 use crate::scope;
 
@@ -136,8 +137,9 @@ struct Record {
 
 impl Record {
     fn begin<B>(metrics: &Metrics, request: &Request<B>) -> Option<Self> {
-        let region = metrics.state().regions().region_of(request.uri())?;
-        let region = metrics.region(region)?.clone();
+        let state = metrics.state();
+        let region = Known::now(state).regions(state).region_of(request.uri())?;
+        let region = metrics.region(region)?.into_owned();
         // Room for the status and the type of error, too.
         let mut attributes = Vec::with_capacity(7);
         attributes.extend([

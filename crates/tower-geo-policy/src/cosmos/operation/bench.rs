@@ -524,8 +524,9 @@ impl Bench {
                 let (status, region) = self.held.take().expect("an answer was held");
                 End::Answer(status, region)
             }
+            Finish::Failure(Failure::Config(misfit)) => End::Misfit(misfit),
             Finish::Failure(failure) => End::Failure(failure),
-            Finish::Misfit(misfit) => End::Misfit(misfit),
+            Finish::Kept => panic!("nothing is kept"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::breaker::Standing;
 pub(super) use crate::operation::choice::{Choice, earlier};
-use crate::operation::{Advised, Planned, Reach, RegionRef};
+use crate::operation::{Advised, Planned, Reach};
 use crate::region::RegionId;
 use crate::retry_settings::Replay;
 use crate::tick::Tick;
@@ -36,17 +36,9 @@ impl Operation {
         topology: &Topology,
         now: Tick,
     ) -> Option<RegionId> {
-        let writer = topology.writer(context.account.marks(), now);
         match self.pin.as_ref()? {
             Pin::Host => Some(self.home),
-            Pin::Named(RegionRef::Primary) => writer,
-            Pin::Named(RegionRef::Secondary) => topology
-                .readable()
-                .iter()
-                .find(|&region| Some(region) != writer),
-            Pin::Named(RegionRef::Named(name)) => {
-                topology.listed_by_name(&super::RegionName::new(name))
-            }
+            Pin::Named(named) => topology.region(named, context.account.marks(), now),
         }
     }
 

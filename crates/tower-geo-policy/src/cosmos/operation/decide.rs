@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::breaker::{Admission, Circuits};
 use crate::budget;
 use crate::gate::{GateStatus, ReadOnlyWhy};
-use crate::operation::{self, Again, Plan, Reach};
+use crate::operation::{Again, Failure, Finish, Misfit, Plan, Reach};
 use crate::region::{Destination, ReadProof, RegionId};
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
@@ -15,9 +15,7 @@ use crate::verdict::{Evidence, Verdict};
 use super::super::account_reads::{Cause, ReadEnd, Wish};
 use super::super::routing::{Route, bit};
 use super::super::topology::Topology;
-use super::{
-    AwaitAccount, Context, Current, Directed, Due, Finish, Misfit, Operation, Step, choice,
-};
+use super::{AwaitAccount, Context, Current, Directed, Due, Operation, Step, choice};
 
 impl Operation {
     pub(super) fn deadline(&self, settings: &RetrySettings) -> Option<Tick> {
@@ -44,7 +42,7 @@ impl Operation {
         }
         if self.sends == 0 {
             if let Err(misfit) = self.check_fit(context, now) {
-                return Step::Finish(Finish::Misfit(misfit));
+                return Step::Finish(Finish::Failure(Failure::Config(misfit)));
             }
         } else if self.due == Due::Over || self.is_stopped(context, now) {
             return Step::Finish(self.finish(None));
@@ -128,10 +126,10 @@ impl Operation {
                 self.topology = Some(account.topology());
                 Ok(())
             }
-            ReadEnd::Refused(status) => {
-                Err(Step::Finish(Finish::Misfit(Misfit::AccountRefused(status))))
-            }
-            ReadEnd::Failed => Err(Step::Finish(Finish::Failure(operation::Failure::Transport))),
+            ReadEnd::Refused(status) => Err(Step::Finish(Finish::Failure(Failure::Config(
+                Misfit::AccountRefused(status),
+            )))),
+            ReadEnd::Failed => Err(Step::Finish(Finish::Failure(Failure::Transport))),
         }
     }
 
@@ -211,7 +209,7 @@ impl Operation {
             let pinned = self.pinned_to(context, topology, now);
             let pinned = pinned.ok_or(Misfit::UnknownRegion)?;
             if self.intent.is_write() && topology.regions().write_target(pinned).is_none() {
-                return Err(Misfit::WriteToReader);
+                return Err(Misfit::WriteToCopy);
             }
         }
         self.all_candidates(context, topology, now)
@@ -306,7 +304,7 @@ impl Operation {
 
     /// The only two ways to a destination: the proof that the request is a read, or a region
     /// that the account lists as a writer (R1).
-    fn destination(&self, region: RegionId) -> Option<Destination> {
+    pub(super) fn destination(&self, region: RegionId) -> Option<Destination> {
         let regions = self.topology.as_ref()?.regions();
         match ReadProof::of(self.intent) {
             Some(proof) => regions.read_target(proof, region),
@@ -314,7 +312,7 @@ impl Operation {
         }
     }
 
-    fn failure_given(&self, region: RegionId) -> Circuits {
+    pub(super) fn failure_given(&self, region: RegionId) -> Circuits {
         let mut given = Circuits::NONE;
         let Some(past) = &self.past else {
             return given;

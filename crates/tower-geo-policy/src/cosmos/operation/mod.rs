@@ -18,6 +18,7 @@
 pub(super) mod bench;
 mod choice;
 mod decide;
+mod hedge;
 mod outcome;
 #[cfg(test)]
 mod tests;
@@ -25,11 +26,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
-
 use crate::breaker::{Circuit, ProbeSlot};
+use crate::events::Resend;
 use crate::intent::Intent;
-use crate::operation::{self, Plan, Reach, RegionRef, RequestOptions};
+use crate::operation::under_way::Current;
+use crate::operation::{self, Failure, Finish, Misfit, Plan, Reach, RegionRef, RequestOptions};
 use crate::region::RegionId;
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
@@ -72,7 +73,7 @@ pub enum Step {
     /// Come back when an account read has ended and ask again. Reads are begun by the task that
     /// looks at [`AccountState::read_step`], which has been woken.
     AwaitAccount(AwaitAccount),
-    /// Nothing more is sent.
+    /// Nothing more is sent. No answer of a copy is ever kept ([`Finish::Kept`]).
     Finish(Finish),
 }
 
@@ -97,32 +98,6 @@ pub struct AwaitAccount {
     pub finished: u64,
     /// Or at this time: the deadline.
     pub until: Option<Tick>,
-}
-
-/// How an operation ends when nothing more is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Finish {
-    /// With the answer that was to be held ([`operation::Fate::Hold`]).
-    Answer,
-    /// With an error.
-    Failure(operation::Failure),
-    /// With an error of configuration.
-    Misfit(Misfit),
-}
-
-/// What a request asks for that its service is not configured for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Misfit {
-    /// Every region that it may use is excluded (C11).
-    AllExcluded,
-    /// It is a write and pinned to a region that takes none (R10).
-    WriteToReader,
-    /// It is pinned to a region that the account does not have (R10).
-    UnknownRegion,
-    /// The account refused to be read, so nothing is known of it (C3).
-    AccountRefused(StatusCode),
 }
 
 /// What is due next.
@@ -180,21 +155,10 @@ pub struct Operation {
     /// The time since which an account read counts, while one is waited for.
     reading: Option<Tick>,
     current: Current,
+    /// The other send under way, while a hedge is out (H1).
+    other: Option<Current>,
+    has_hedged: bool,
     past: Option<Box<Past>>,
-}
-
-/// The send under way.
-#[derive(Debug)]
-struct Current {
-    region: RegionId,
-    kind: SendKind,
-    probe: bool,
-    /// How many admissible regions had not been tried, this one included (T3).
-    shares: u32,
-    paid: u32,
-    waited: Duration,
-    at: Option<Tick>,
-    cut_by_deadline: bool,
 }
 
 /// What is only needed once a send has failed. Sets of regions have a bit for each.
@@ -240,16 +204,9 @@ impl Operation {
             topology: None,
             due: Due::First,
             reading: None,
-            current: Current {
-                region: home,
-                kind: SendKind::First,
-                probe: false,
-                shares: 1,
-                paid: 0,
-                waited: Duration::ZERO,
-                at: None,
-                cut_by_deadline: false,
-            },
+            current: Current::first(home),
+            other: None,
+            has_hedged: false,
             past: None,
         }
     }
@@ -260,6 +217,9 @@ impl Operation {
             self.pin = Some(Pin::Named(pin.clone()));
         }
         self.replayable |= options.is_replayable();
+        if let Some(excluded) = options.get_excluded() {
+            self.set_excluded(excluded);
+        }
     }
 
     /// Takes the regions that the caller excludes for this request, instead of those that the
@@ -331,6 +291,31 @@ impl Operation {
         self.sends
     }
 
+    /// Which send of the operation the one under way is, counted from 1; beside a hedge, the one
+    /// that is spoken of.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.current.attempt(self.sends)
+    }
+
+    /// Why the send under way was made.
+    #[must_use]
+    pub const fn kind(&self) -> SendKind {
+        self.current.kind
+    }
+
+    /// How long the operation had waited for the send under way.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.current.waited
+    }
+
+    /// The send under way as a listener is told of it (T9); `None` for the first of the operation.
+    #[must_use]
+    pub fn resend(&self) -> Option<Resend> {
+        self.current.resend(self.sends, self.trail())
+    }
+
     /// When the operation began, as far as anybody has asked.
     #[must_use]
     pub const fn started(&self) -> Option<Tick> {
@@ -354,6 +339,15 @@ impl Operation {
     pub const fn stay_home(&mut self) {
         self.reach = Reach::Home;
         self.current.region = self.home;
+    }
+
+    /// Tells that nobody reads the account, so that waiting for it is in vain. The operation ends so.
+    #[must_use]
+    pub fn give_account_up(&self) -> Finish {
+        if self.topology.is_none() {
+            return Finish::Failure(Failure::Config(Misfit::AccountUnread));
+        }
+        self.finish(None)
     }
 
     /// Tells the time of the send under way, as soon as somebody knows it.

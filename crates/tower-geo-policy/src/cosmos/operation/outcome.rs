@@ -6,7 +6,8 @@ use http::{HeaderMap, StatusCode};
 
 use crate::breaker::{Circuit, Circuits};
 use crate::fault::Fault;
-use crate::operation::{Failure, Fate, Reach};
+use crate::operation::{Failure, Fate, Finish, Reach};
+use crate::region::RegionId;
 use crate::retry_after;
 use crate::tick::Tick;
 use crate::trail::{Ending, Send};
@@ -17,7 +18,7 @@ use super::super::intents::RequestKind;
 use super::super::routing::{Route, bit};
 use super::super::topology::Topology;
 use super::super::verdicts::Meaning;
-use super::{Context, Due, Finish, Operation, Past};
+use super::{Context, Due, Operation, Past};
 
 /// C5: when the new choice is tried, counted from the first refusal.
 const AFTER_REFUSAL: [Duration; 4] = [
@@ -78,7 +79,11 @@ impl Operation {
     pub fn answered<X>(&mut self, context: &Context<'_, X>, answer: &Answer, now: Tick) -> Fate {
         let verdict = answer.meaning.for_trail();
         let first_answer = self.sends == 1 && self.past.is_none();
-        let due = self.follow_up(context, answer, now);
+        let mut due = self.follow_up(context, answer, now);
+        if due.is_none() && self.is_hedging() && !answer.meaning.is_final_for_hedge() {
+            // H2: what the other region says may be better.
+            due = Some(Due::Over);
+        }
         if due.is_none() && first_answer {
             self.give_back(context, verdict);
             return Fate::Deliver {
@@ -152,18 +157,7 @@ impl Operation {
 
     fn record(&mut self, ending: Ending, verdict: Verdict, now: Tick) {
         self.set_sent_at(now);
-        let started = self.started.unwrap_or(now);
-        let at = self.current.at.unwrap_or(now);
-        let send = Send {
-            region: self.current.region,
-            kind: self.current.kind,
-            probe: self.current.probe,
-            waited: self.current.waited,
-            at: at.since(started),
-            took: now.since(at),
-            ending,
-            verdict,
-        };
+        let send = self.current.ended(self.started, ending, verdict, now);
         self.past_mut().trail.push(send);
     }
 
@@ -241,7 +235,8 @@ impl Operation {
     ) -> Option<Due> {
         let region = self.current.region;
         let writer = topology.writer(context.account.marks(), now);
-        let writer_says_so = !topology.is_multi_write() && writer == Some(region);
+        let has_said_so = |writer| writer == region || self.has_not_found(writer);
+        let writer_says_so = !topology.is_multi_write() && writer.is_some_and(has_said_so);
         if !self.intent.is_read() || writer_says_so {
             return None;
         }
@@ -249,6 +244,14 @@ impl Operation {
         Some(Due::Move {
             lag: true,
             follow: false,
+        })
+    }
+
+    /// Whether a region has answered 404 without ending the operation, which only 404/1002 does not.
+    fn has_not_found(&self, region: RegionId) -> bool {
+        let mut sends = self.sends_so_far().iter();
+        sends.any(|send| {
+            send.region == region && send.ending == Ending::Answer(StatusCode::NOT_FOUND)
         })
     }
 

@@ -1,5 +1,7 @@
 //! Waiting for the first topology: C3; which topology holds: C3, C13.
 
+use http::StatusCode;
+
 use super::*;
 
 /// C3: operations wait for the first topology.

@@ -1,5 +1,7 @@
 //! Going on to another region: C6, C7, C8, C11, C12, I7, R10.
 
+use http::StatusCode;
+
 use super::*;
 
 /// C1, C7: preferred first, then the rest of the account, each once, without a wait.
@@ -479,7 +481,7 @@ fn a_pinned_request_stays() {
     });
     ran.failed(&[CENTRAL, CENTRAL], Failure::Transport);
     let ran = bench.run(pinned(RequestKind::DocumentWrite, "Central US"), well);
-    assert_eq!(ran.end, End::Misfit(Misfit::WriteToReader));
+    assert_eq!(ran.end, End::Misfit(Misfit::WriteToCopy));
     let ran = bench.run(pinned(RequestKind::Read, "Japan East"), well);
     assert_eq!(ran.end, End::Misfit(Misfit::UnknownRegion));
     let topology = bench.account.topology();

@@ -1,11 +1,11 @@
 use crate::error::BoxError;
 use std::{error::Error, fmt};
 
-/// Why a request could not be signed, or a [`SharedKeyLayer`](super::SharedKeyLayer) not be built.
+/// Why a request could not be signed, or a layer that signs could not be built.
 ///
 /// Never shows the key.
 #[derive(Debug)]
-pub struct SharedKeyError {
+pub struct SigningError {
     kind: Kind,
 }
 
@@ -14,59 +14,63 @@ enum Kind {
     Account(&'static str),
     Key(&'static str),
     Host,
+    #[cfg(feature = "shared-key")]
     UnknownLength,
     Date,
 }
 
-impl SharedKeyError {
-    pub(super) const fn account(problem: &'static str) -> Self {
+impl SigningError {
+    pub(crate) const fn account(problem: &'static str) -> Self {
         Self {
             kind: Kind::Account(problem),
         }
     }
 
-    pub(super) const fn key(problem: &'static str) -> Self {
+    pub(crate) const fn key(problem: &'static str) -> Self {
         Self {
             kind: Kind::Key(problem),
         }
     }
 
-    pub(super) const fn host() -> Self {
+    pub(crate) const fn host() -> Self {
         Self { kind: Kind::Host }
     }
 
-    pub(super) const fn unknown_length() -> Self {
+    #[cfg(feature = "shared-key")]
+    pub(crate) const fn unknown_length() -> Self {
         Self {
             kind: Kind::UnknownLength,
         }
     }
 
-    pub(super) const fn date() -> Self {
+    pub(crate) const fn date() -> Self {
         Self { kind: Kind::Date }
     }
 
-    /// Whether the account name, the key or a host that the layer was given cannot be right.
+    /// Whether the account, the key or a host that the layer was given cannot be right.
     #[must_use]
     pub const fn is_config(&self) -> bool {
         matches!(self.kind, Kind::Account(_) | Kind::Key(_) | Kind::Host)
     }
 
-    /// Whether the length of the body, which is signed, is not known: the request has no
+    /// Of `shared_key`: whether the length of the body, which is signed, is not known: the request has no
     /// `Content-Length` header and its body does not know its exact size. Set the header.
+    #[cfg(feature = "shared-key")]
     #[must_use]
     pub const fn is_unknown_length(&self) -> bool {
         matches!(self.kind, Kind::UnknownLength)
     }
 }
 
-impl fmt::Display for SharedKeyError {
+impl fmt::Display for SigningError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Account(problem) => write!(f, "account name for shared key {problem}"),
+            Kind::Account(problem) => f.write_str(problem),
             Kind::Key(problem) => write!(f, "account key {problem}"),
             Kind::Host => f.write_str(
-                "host for shared key must be a host name alone, without scheme, port and path",
+                "host to sign for must be a host name alone, without scheme, port and path",
             ),
+            #[cfg(feature = "shared-key")]
             Kind::UnknownLength => f.write_str(
                 "cannot sign a body of unknown length: set the content-length header, or give the body an exact size",
             ),
@@ -75,31 +79,30 @@ impl fmt::Display for SharedKeyError {
     }
 }
 
-impl Error for SharedKeyError {}
+impl Error for SigningError {}
 
-/// The error of [`SharedKey`](super::SharedKey): the request could not be signed, or the inner
-/// service failed.
+/// The error of a service that signs: the request could not be signed, or the inner service failed.
 ///
 /// `source()` is the inner error itself, so that its kind can be found down the chain.
 #[derive(Debug)]
-pub struct SharedKeyServiceError {
+pub struct SigningServiceError {
     cause: Cause,
 }
 
 #[derive(Debug)]
 enum Cause {
-    Sign(SharedKeyError),
+    Sign(SigningError),
     Inner(BoxError),
 }
 
-impl SharedKeyServiceError {
-    pub(super) const fn sign(error: SharedKeyError) -> Self {
+impl SigningServiceError {
+    pub(crate) const fn sign(error: SigningError) -> Self {
         Self {
             cause: Cause::Sign(error),
         }
     }
 
-    pub(super) fn inner(error: impl Into<BoxError>) -> Self {
+    pub(crate) fn inner(error: impl Into<BoxError>) -> Self {
         Self {
             cause: Cause::Inner(error.into()),
         }
@@ -107,7 +110,7 @@ impl SharedKeyServiceError {
 
     /// Why the request could not be signed, if that is what failed. Nothing was sent then.
     #[must_use]
-    pub const fn sign_error(&self) -> Option<&SharedKeyError> {
+    pub const fn sign_error(&self) -> Option<&SigningError> {
         match &self.cause {
             Cause::Sign(error) => Some(error),
             Cause::Inner(_) => None,
@@ -128,7 +131,7 @@ impl SharedKeyServiceError {
     /// # Errors
     ///
     /// Why the request could not be signed, if the inner service was never called.
-    pub fn into_inner(self) -> Result<BoxError, SharedKeyError> {
+    pub fn into_inner(self) -> Result<BoxError, SigningError> {
         match self.cause {
             Cause::Sign(error) => Err(error),
             Cause::Inner(error) => Ok(error),
@@ -136,7 +139,7 @@ impl SharedKeyServiceError {
     }
 }
 
-impl fmt::Display for SharedKeyServiceError {
+impl fmt::Display for SigningServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::Sign(_) => f.write_str("the request could not be signed"),
@@ -145,7 +148,7 @@ impl fmt::Display for SharedKeyServiceError {
     }
 }
 
-impl Error for SharedKeyServiceError {
+impl Error for SigningServiceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.cause {
             Cause::Sign(error) => Some(error),

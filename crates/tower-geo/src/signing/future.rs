@@ -1,4 +1,4 @@
-use super::{SharedKeyError, SharedKeyServiceError};
+use super::{SigningError, SigningServiceError};
 use crate::error::BoxError;
 use pin_project_lite::pin_project;
 use std::{
@@ -9,7 +9,7 @@ use std::{
 };
 
 pin_project! {
-    /// The response future of [`SharedKey`](super::SharedKey).
+    /// The response future of a service that signs.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F> {
         #[pin]
@@ -23,18 +23,18 @@ pin_project! {
         // The request was handed on, signed if it had to be.
         Sent { #[pin] inner: F },
         // It could not be signed; taken by the one poll that returns it.
-        Unsigned { error: Option<SharedKeyError> },
+        Unsigned { error: Option<SigningError> },
     }
 }
 
 impl<F> ResponseFuture<F> {
-    pub(super) const fn sent(inner: F) -> Self {
+    pub(crate) const fn sent(inner: F) -> Self {
         Self {
             state: State::Sent { inner },
         }
     }
 
-    pub(super) const fn unsigned(error: SharedKeyError) -> Self {
+    pub(crate) const fn unsigned(error: SigningError) -> Self {
         Self {
             state: State::Unsigned { error: Some(error) },
         }
@@ -46,16 +46,16 @@ where
     F: Future<Output = Result<R, E>>,
     E: Into<BoxError>,
 {
-    type Output = Result<R, SharedKeyServiceError>;
+    type Output = Result<R, SigningServiceError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProj::Sent { inner } => {
-                Poll::Ready(ready!(inner.poll(cx)).map_err(SharedKeyServiceError::inner))
+                Poll::Ready(ready!(inner.poll(cx)).map_err(SigningServiceError::inner))
             }
             // A future polled after it was ready stays pending rather than panic.
             StateProj::Unsigned { error } => error.take().map_or(Poll::Pending, |error| {
-                Poll::Ready(Err(SharedKeyServiceError::sign(error)))
+                Poll::Ready(Err(SigningServiceError::sign(error)))
             }),
         }
     }

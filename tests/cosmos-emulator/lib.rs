@@ -1,0 +1,1 @@
+//! Only the tests beside this file matter.
