@@ -197,22 +197,34 @@ impl Regions {
     #[inline]
     #[must_use]
     pub fn region_of(&self, uri: &Uri) -> Option<RegionId> {
+        let authority = uri.authority()?.as_str();
+        // Clients repeat the endpoint as they were given it, so comparing bytes nearly always does.
+        let exactly = self
+            .regions
+            .iter()
+            .position(|region| region.endpoint.authority() == authority);
+        match exactly {
+            Some(index) if !self.path_style => Some(id(index)),
+            _ => self.region_of_path_or_other_spelling(uri),
+        }
+    }
+
+    #[inline(never)]
+    fn region_of_path_or_other_spelling(&self, uri: &Uri) -> Option<RegionId> {
         let authority = uri.authority()?;
         let segment = if self.path_style {
             first_segment(uri.path())
         } else {
             ""
         };
-        // Clients repeat the endpoint as they were given it, so comparing bytes nearly always does.
         let exactly = self.regions.iter().position(|region| {
             let endpoint = &region.endpoint;
             endpoint.authority() == authority.as_str()
-                && (!self.path_style || endpoint.account_segment() == Some(segment))
+                && endpoint.account_segment().unwrap_or("") == segment
         });
-        if let Some(index) = exactly {
-            return Some(id(index));
-        }
-        self.region_of_other_spelling(uri, authority, segment)
+        exactly
+            .map(id)
+            .or_else(|| self.region_of_other_spelling(uri, authority, segment))
     }
 
     #[cold]

@@ -31,6 +31,18 @@ pub trait BodyPolicy<B>: Clone {
     /// What has to be kept of a prepared body to send it again, or `None` if that is impossible.
     fn keep(&self, body: &Self::Body) -> Option<Self::Body>;
 
+    /// The same with the request around it: a copy that can be sent later.
+    #[inline]
+    fn keep_request(&self, request: &Request<Self::Body>) -> Option<Request<Self::Body>> {
+        let mut copy = Request::new(self.keep(request.body())?);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        *copy.version_mut() = request.version();
+        *copy.extensions_mut() = request.extensions().clone();
+        Some(copy)
+    }
+
     /// Whether what was kept can still be sent, whole (T6).
     fn is_whole(&self, kept: &Self::Body) -> bool;
 
@@ -103,6 +115,11 @@ impl<B: Clone> BodyPolicy<B> for CloneBodies {
 
     fn keep(&self, body: &B) -> Option<B> {
         Some(body.clone())
+    }
+
+    #[inline]
+    fn keep_request(&self, request: &Request<B>) -> Option<Request<B>> {
+        Some(request.clone())
     }
 
     fn is_whole(&self, _kept: &B) -> bool {

@@ -205,12 +205,12 @@ where
             Poll::Ready(Ok(response)) => this.driver.hands_over(response),
             _ => false,
         };
+        if is_end {
+            *this.hedge = None;
+            this.phase.set(Phase::Done);
+        }
         match polled {
-            Poll::Ready(Ok(response)) if is_end => {
-                *this.hedge = None;
-                this.phase.set(Phase::Done);
-                Poll::Ready(Ok(response))
-            }
+            Poll::Ready(Ok(response)) if is_end => Poll::Ready(Ok(response)),
             Poll::Ready(end) => self.carry_on(Some(Poll::Ready(end)), cx),
             Poll::Pending => self.carry_on(Some(Poll::Pending), cx),
         }

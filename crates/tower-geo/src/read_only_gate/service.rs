@@ -164,6 +164,7 @@ pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Resu
                     state.note_operation(writer, circuit, now);
                 }
             }
+            state.extra().write_was_refused(refused.why, now);
             tracing::debug!(
                 service = state.name(),
                 why = refused.why.as_str(),
@@ -216,10 +217,33 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_usual = self.misplaced().is_none()
+            && self.state.is_calm()
+            && self.readiness == Readiness::Ready;
+        if !is_usual {
+            return self.call_unusual(request);
+        }
+        self.readiness = Readiness::Unasked;
+        ResponseFuture::passing(self.inner.call(request))
+    }
+}
+
+impl<S> ReadOnlyGate<S, FailFast> {
+    /// The layer above that belongs below, or is this one again (E4).
+    #[inline]
+    fn misplaced(&self) -> Option<Rank> {
+        let above = || scope::misplaced_above(service_id(&self.state), Rank::Gate);
+        self.misplaced.or_else(above)
+    }
+
+    #[inline(never)]
+    fn call_unusual<B>(&mut self, mut request: Request<B>) -> ResponseFuture<S, Request<B>>
+    where
+        S: Service<Request<B>> + Clone,
+    {
         let state = &self.state;
-        let above = || scope::misplaced_above(service_id(state), Rank::Gate);
-        if let Some(above) = self.misplaced.or_else(above) {
+        if let Some(above) = self.misplaced() {
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {

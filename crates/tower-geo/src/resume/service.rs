@@ -8,7 +8,6 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::future::Begun;
 use crate::body::BodyPolicy;
-use crate::driver::copy_request;
 use crate::error::{BoxError, Error};
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
@@ -106,7 +105,7 @@ impl<S: Clone, P> Resume<S, P> {
             return None;
         }
         Some(Box::new(Begun {
-            request: copy_request(&self.policy, request)?,
+            request: self.policy.keep_request(request)?,
             // It has no permit of the service below.
             service: self.inner.clone(),
             policy: self.policy.clone(),
