@@ -105,6 +105,7 @@ mod served;
 mod service_builder;
 mod service_handle;
 mod stack;
+mod tally;
 #[cfg(test)]
 mod test_wire;
 #[cfg(feature = "last-sync")]

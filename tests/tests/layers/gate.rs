@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use http::{Method, Request};
 use tokio::sync::Semaphore;
@@ -463,4 +463,59 @@ async fn the_gate_alone_obeys_an_operator() {
         service.circuit(&PRIMARY, Circuit::Writes).unwrap().streak,
         0
     );
+}
+
+/// B4: of several writes at once a harmless one (V1) is the trial, whoever came first: its fate cannot
+/// become unknown. Where there is none, the others are not kept.
+#[tokio::test(start_paused = true)]
+async fn of_writes_at_once_a_harmless_one_is_the_trial() {
+    for (writes, trial) in [
+        (vec![append(), append(), put(), append()], "/photos/cat"),
+        (vec![append(), append()], "/photos/log?comp=appendblock"),
+    ] {
+        let script = Script::new().any_method(P, [Reply::refused()]);
+        let service = service();
+        let stack = service.layer().clone_bodies().layer(script.service());
+        for _ in 0..3 {
+            let _ = stack.clone().oneshot(append()).await;
+        }
+        script.replace(P, [Reply::ok("").after(ms(20))]);
+        script.clear_sends();
+        tokio::time::sleep(secs(30)).await;
+        let calls: Vec<_> = writes
+            .iter()
+            .map(|write| tokio::spawn(stack.clone().oneshot(write.clone())))
+            .collect();
+        let mut words = Vec::new();
+        for call in calls {
+            words.push(word(&call.await.unwrap()));
+        }
+        let sent: Vec<_> = script
+            .sends()
+            .iter()
+            .map(|sent| sent.target.clone())
+            .collect();
+        assert_eq!(sent, [trial], "one trial, and the rest are refused");
+        let refused = words.iter().filter(|word| *word == "read-only").count();
+        assert_eq!(refused, writes.len() - 1, "{words:?}");
+    }
+}
+
+/// B4, T7: a write that lets others go first gives up neither its place nor a slot when it is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_steps_aside_can_be_dropped() {
+    let script = Script::new().any_method(P, [Reply::refused()]);
+    let service = service();
+    let mut stack = service.layer().clone_bodies().layer(script.service());
+    for _ in 0..3 {
+        let _ = stack.until_ready().await.unwrap().call(append()).await;
+    }
+    script.replace(P, [Reply::ok("")]);
+    tokio::time::sleep(secs(30)).await;
+    let mut aside = Box::pin(stack.until_ready().await.unwrap().call(append()));
+    let first = aside.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(first.is_pending(), "others go first");
+    drop(aside);
+    assert_eq!(service.gate().status, GateStatus::Trial);
+    assert_eq!(word(&stack.oneshot(append()).await), "200");
 }

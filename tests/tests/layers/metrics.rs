@@ -1,9 +1,13 @@
 //! What do the metrics say of an operation and of a service (E3)?
 
 use http::Method;
+use http_body_util::BodyExt;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_geo::telemetry::Metrics;
-use tower_geo::{GeoService, GeoServiceBuilder, ReplicationStats, ReplicationStatus};
+use tower_geo::{
+    GeoService, GeoServiceBuilder, ReadOnlyGateLayer, ReplicationStats, ReplicationStatus,
+    ResumeLayer,
+};
 use tower_geo_testkit::strict::{Reply, Script};
 
 use crate::support::*;
@@ -257,6 +261,81 @@ async fn states_are_gauges() {
     assert_eq!(
         metered.of("tower_geo.budget.limit"),
         points(&[("region=primary", 500.0), ("region=secondary", 500.0)])
+    );
+}
+
+/// E3, R9: what became of the rest of bodies that broke off. The layer that resumes may stand outside
+/// of the one that records, so it is looked up.
+#[tokio::test(start_paused = true)]
+async fn resumes_are_counted_by_what_became_of_them() {
+    let metered = Metered::new();
+    let service = built(builder().breaker(None).retry(retry().max_retries(1)));
+    let _metrics = Metrics::new(&metered.meter(), &service);
+    let whole = || {
+        let whole = Reply::ok("0123456789").header("content-length", "10");
+        whole.header("etag", "\"v1\"").cut_body_after(4)
+    };
+    let rest = |etag| {
+        let rest = Reply::status(206).body("456789").header("etag", etag);
+        rest.header("content-range", "bytes 4-9/10")
+    };
+    assert_eq!(metered.of("tower_geo.resumes"), points(&[]));
+    for (next, outcome) in [
+        (rest("\"v1\""), true),
+        (rest("\"v1\""), true),
+        (rest("\"v2\""), false),
+        (Reply::status(404), false),
+        (Reply::status(400), false),
+    ] {
+        let script = Script::new().any_method(P, [whole(), next]);
+        let stack = ServiceBuilder::new()
+            .layer(ResumeLayer::new(service.clone()).clone_bodies())
+            .layer(service.layer().clone_bodies())
+            .service(script.service());
+        let film = stack.oneshot(get()).await.unwrap();
+        assert_eq!(film.into_body().collect().await.is_ok(), outcome);
+    }
+    assert_eq!(
+        metered.of("tower_geo.resumes"),
+        points(&[
+            ("resume.outcome=given-up", 1.0),
+            ("resume.outcome=resumed", 2.0),
+            ("resume.outcome=version-changed", 2.0),
+        ])
+    );
+}
+
+/// E3, G2: a gate on a server sees requests of another service, which no layer on the client does.
+#[tokio::test(start_paused = true)]
+async fn writes_that_a_server_refuses_are_counted_by_reason() {
+    let metered = Metered::new();
+    let service = built(builder());
+    let _metrics = Metrics::new(&metered.meter(), &service);
+    let handler = tower::service_fn(async |_: http::Request<Body>| {
+        Ok::<_, std::convert::Infallible>(http::Response::new(Body::default()))
+    });
+    let server = ReadOnlyGateLayer::new(service.clone()).on_server();
+    let ask = async |method| {
+        let request = request(method, "shop.test", "/orders/1");
+        let answer = server.layer(handler).oneshot(request).await.unwrap();
+        answer.status().as_u16()
+    };
+    assert_eq!(ask(Method::PUT).await, 200);
+    let name = "tower_geo.server.writes.refused";
+    assert_eq!(metered.of(name), points(&[]));
+    service.operator().read_only();
+    assert_eq!(ask(Method::PUT).await, 503);
+    assert_eq!(ask(Method::DELETE).await, 503);
+    assert_eq!(ask(Method::GET).await, 200);
+    service.operator().read_write();
+    service.operator().force_open(&PRIMARY).unwrap();
+    assert_eq!(ask(Method::PUT).await, 503);
+    assert_eq!(
+        metered.of(name),
+        points(&[
+            ("http.response.status_code=503,gate.reason=breaker", 1.0),
+            ("http.response.status_code=503,gate.reason=operator", 2.0),
+        ])
     );
 }
 

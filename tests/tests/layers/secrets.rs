@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_geo::telemetry::Metrics;
 use tower_geo::{
-    Account, BoxError, Event, GeoService, LogEvents, MonitorSettings, ReplicationStats,
-    ReplicationStatus, RequestOptions, ResumeLayer, Served,
+    Account, BoxError, Event, GeoService, LogEvents, MonitorSettings, ReadOnlyGateLayer,
+    ReplicationStats, ReplicationStatus, RequestOptions, ResumeLayer, Served,
 };
 use tower_geo_testkit::strict::{Reply, Script};
 
@@ -224,17 +224,41 @@ async fn play(heard: &Heard, told: &Told, outage: &str, service: GeoService, scr
                 }
             }
         }
+        // A download that can be resumed: its token does not cover the headers.
+        let mut film = secret(Method::GET, P);
+        let token = "Bearer s3cr3t-token".parse().unwrap();
+        film.headers_mut().insert("authorization", token);
+        if let Ok(answer) = stack.clone().oneshot(film).await {
+            if let Err(error) = answer.into_body().collect().await {
+                heard.note(&error);
+                heard.note(&error.to_string());
+            }
+        }
         // Callers who do not wait.
         let call = stack.clone().oneshot(secret(Method::GET, P));
         let _left = tokio::time::timeout(ms(1500), call).await;
         tokio::time::sleep(secs(31)).await;
     }
+    // A server in front of it turns a write away, whose request is no less secret.
+    service.operator().read_only();
+    let handler = service_fn(async |_: Request<Body>| {
+        Ok::<_, std::convert::Infallible>(http::Response::new(Body::default()))
+    });
+    let server = ReadOnlyGateLayer::new(service.clone()).on_server();
+    let refused = server.layer(handler).oneshot(secret(Method::PUT, P)).await;
+    let (head, problem) = refused.unwrap().into_parts();
+    assert_eq!(head.status, 503);
+    heard.note(&head);
+    heard.note(&problem.collect().await.unwrap().to_bytes());
     heard.note(&service);
     heard.note(&stack);
     heard.note(&service.gate());
     heard.note(&service.last_sync());
     heard.note(&metered.points());
-    assert!(!metered.points().is_empty(), "{outage}");
+    let recorded = |name| !metered.of(name).is_empty();
+    assert!(recorded("http.client.request.duration"), "{outage}");
+    assert!(recorded("tower_geo.server.writes.refused"), "{outage}");
+    assert_eq!(recorded("tower_geo.resumes"), outage == "broken bodies");
     assert!(
         outage == "healthy" || !told.lines().is_empty(),
         "{outage} was not told"

@@ -93,7 +93,6 @@ impl Change<'_> {
             );
             core.set_calm(calm_of(member, calm_words, gate.status));
             if changed || new_why != why {
-                core.note_change();
                 let event = changed && core.has_listeners();
                 if event || core.is_watched() {
                     self.shared.notes.push_back(Note {

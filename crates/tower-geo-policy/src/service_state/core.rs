@@ -60,8 +60,6 @@ pub(crate) struct Core {
     gate: AtomicU8,
     gate_since: AtomicU64,
     gate_until: AtomicU64,
-    /// How often the gate changed.
-    changes: AtomicU64,
     pub(crate) mode: AtomicU8,
     pub(crate) gate_mode: GateMode,
     /// The regions that the service has, and those that take writes: a bit each. They change under
@@ -119,7 +117,6 @@ impl Core {
             gate: AtomicU8::new(0),
             gate_since: AtomicU64::new(0),
             gate_until: AtomicU64::new(0),
-            changes: AtomicU64::new(0),
             mode: AtomicU8::new(parts.mode),
             gate_mode: parts.gate_mode,
             listed: AtomicU32::new(listed),
@@ -257,14 +254,6 @@ impl Core {
         self.gate
             .store(status.to_bits() | why.to_bits() << 2, Release);
         self.gate_until.store(until, Release);
-    }
-
-    pub(crate) fn note_change(&self) {
-        self.changes.fetch_add(1, Release);
-    }
-
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Acquire)
     }
 
     /// An event of this service.
@@ -495,7 +484,6 @@ impl Core {
     #[inline(never)]
     pub(super) fn tell_if_drained_in_maintenance(&self) {
         if self.calm().has(Calm::MAINTENANCE) && self.writes_in_flight() == 0 {
-            self.note_change();
             self.tell_watchers();
         }
     }

@@ -193,13 +193,6 @@ impl<X> ServiceState<X> {
             if shut { end(until) } else { None },
         )
     }
-
-    /// How often the gate has changed; with [`on_change`](super::ServiceConfig::on_change) enough
-    /// to watch it. In maintenance it also counts that the last write has drained.
-    #[must_use]
-    pub fn gate_changes(&self) -> u64 {
-        self.0.lane.core.changes()
-    }
 }
 
 impl<X: Send + Sync> OfAccount for Inner<X> {

@@ -5,11 +5,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tower_geo_policy::breaker::Circuit;
-#[cfg(feature = "cosmos")]
-use tower_geo_policy::cosmos::Cause;
-#[cfg(feature = "cosmos")]
-use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::gate::{GateCheck, GateStatus, ReadOnly};
+use tower_geo_policy::intent::Intent;
+use tower_geo_policy::operation::RequestOptions;
+use tower_geo_policy::retry_settings::Replay;
 use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
@@ -51,6 +50,8 @@ pub struct ReadOnlyGate<S, M = FailFast> {
     manner: M,
     /// What the service below said to the last `poll_ready`. A clone has not asked.
     readiness: Readiness,
+    /// The layer above that belongs below, or is this one again (E4).
+    misplaced: Option<Rank>,
 }
 
 impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
@@ -60,6 +61,7 @@ impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
             state: self.state.clone(),
             manner: self.manner.clone(),
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 }
@@ -71,6 +73,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             state,
             manner,
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 
@@ -125,52 +128,53 @@ impl<S, M> ReadOnlyGate<S, M> {
         self.state.gate(now).status == GateStatus::ReadOnly
     }
 
-    /// Whether a request may pass; a trial write gets its slot handed on.
-    fn check<B>(&self, request: &mut Request<B>, is_ours: bool) -> Result<(), (ReadOnly, Tick)> {
-        let state = &self.state;
-        if state.is_calm() || !is_ours {
-            return Ok(());
+    /// What the gate is asked about a request, if it is asked at all: for leave to write.
+    fn intent_to_write<B>(&self, request: &Request<B>) -> Option<Intent> {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let intent = self.state.provider().intent(method, uri, headers).intent;
+        intent.is_write().then_some(intent)
+    }
+
+    /// Whether a write lets others go first: the next one would be a trial, whose fate is better not
+    /// left unknown (B4).
+    fn steps_aside<B>(&self, intent: Intent, request: &Request<B>, now: Tick) -> bool {
+        let is_harmless = || {
+            let options = request.extensions().get::<RequestOptions>();
+            intent.is_harmless_to_repeat()
+                || options.is_some_and(RequestOptions::is_replayable)
+                || self.state.extra().retry.get_replay() == Replay::All
+        };
+        self.state.trial_is_due(now) && !is_harmless()
+    }
+}
+
+/// Asks for leave to write; a trial write gets its slot handed on.
+pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Result<(), ReadOnly> {
+    match state.check_gate(now) {
+        GateCheck::Pass => Ok(()),
+        GateCheck::Trial(slot) => {
+            request
+                .extensions_mut()
+                .insert(Handoff::of_gate(state, slot));
+            Ok(())
         }
-        let ruling = state
-            .provider()
-            .intent(request.method(), request.uri(), request.headers());
-        if !ruling.intent.is_write() {
-            return Ok(());
-        }
-        let now = state.tick(runtime::now());
-        match state.check_gate(now) {
-            GateCheck::Pass => Ok(()),
-            GateCheck::Trial(slot) => {
-                request
-                    .extensions_mut()
-                    .insert(Handoff::of_gate(state, slot));
-                Ok(())
-            }
-            GateCheck::Refused(refused) => {
-                for writer in state.writers() {
-                    for circuit in Circuit::BOTH {
-                        state.note_operation(writer, circuit, now);
-                    }
+        GateCheck::Refused(refused) => {
+            for writer in state.writers() {
+                for circuit in Circuit::BOTH {
+                    state.note_operation(writer, circuit, now);
                 }
-                // No write gets through that could find out that the account has another writer
-                // by now, so being refused is reason enough to ask, every 15 s (C7).
-                #[cfg(feature = "cosmos")]
-                if matches!(refused.why, ReadOnlyWhy::Breaker | ReadOnlyWhy::Group) {
-                    if let Some(shared) = &state.extra().cosmos {
-                        shared.account.ask(Cause::Circuit, now);
-                    }
-                }
-                tracing::debug!(
-                    service = state.name(),
-                    why = refused.why.as_str(),
-                    retry_after = ?refused.until.map(|until| until.since(now)),
-                    "a write was refused: read-only"
-                );
-                Err((refused, now))
             }
-            // Nothing that this version knows refuses it.
-            _ => Ok(()),
+            state.extra().write_was_refused(refused.why, now);
+            tracing::debug!(
+                service = state.name(),
+                why = refused.why.as_str(),
+                retry_after = ?refused.until.map(|until| until.since(now)),
+                "a write was refused: read-only"
+            );
+            Err(refused)
         }
+        // Nothing that this version knows refuses it.
+        _ => Ok(()),
     }
 }
 
@@ -201,24 +205,61 @@ where
     type Error = Error;
     type Future = ResponseFuture<S, Request<B>>;
 
+    /// Looks at the order of the layers, too: an order is no other from one call to the next, and
+    /// nothing as large as an answer has to be carried past a scope here.
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        let service = service_id(&self.state);
+        self.misplaced = scope::misplaced_above(service, Rank::Gate);
+        let _scope = scope::enter(service, Rank::Gate);
         self.poll_inner::<B, S::Error>(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_usual = self.misplaced().is_none()
+            && self.state.is_calm()
+            && self.readiness == Readiness::Ready;
+        if !is_usual {
+            return self.call_unusual(request);
+        }
+        self.readiness = Readiness::Unasked;
+        ResponseFuture::passing(self.inner.call(request))
+    }
+}
+
+impl<S> ReadOnlyGate<S, FailFast> {
+    /// The layer above that belongs below, or is this one again (E4).
+    #[inline]
+    fn misplaced(&self) -> Option<Rank> {
+        let above = || scope::misplaced_above(service_id(&self.state), Rank::Gate);
+        self.misplaced.or_else(above)
+    }
+
+    #[inline(never)]
+    fn call_unusual<B>(&mut self, mut request: Request<B>) -> ResponseFuture<S, Request<B>>
+    where
+        S: Service<Request<B>> + Clone,
+    {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
+        if let Some(above) = self.misplaced() {
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
             let known = Known::now(state);
             let is_ours = known.regions(state).region_of(request.uri()).is_some();
-            if let Err((refused, now)) = self.check(&mut request, is_ours) {
-                let error = refusal::error(state, &refused, now);
-                self.give_readiness_back();
-                return ResponseFuture::refused(error);
+            if let Some(intent) = self.intent_to_write(&request).filter(|_| is_ours) {
+                let now = state.tick(runtime::now());
+                if self.steps_aside(intent, &request, now) {
+                    let state = self.state.clone();
+                    return ResponseFuture::aside(self.take_inner(), request, state);
+                }
+                if let Err(refused) = ask(state, &mut request, now) {
+                    let error = refusal::error(state, &refused, now);
+                    self.give_readiness_back();
+                    return ResponseFuture::refused(error);
+                }
             }
         }
         if self.readiness != Readiness::Ready {
@@ -227,8 +268,7 @@ where
             return ResponseFuture::readying(self.take_inner(), request, service);
         }
         self.readiness = Readiness::Unasked;
-        let _scope = scope::enter(service_id(&self.state), Rank::Gate);
-        ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
+        ResponseFuture::passing(self.inner.call(request))
     }
 }
 
@@ -248,9 +288,13 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // The request is of another service than the one whose state is asked; the layers of a
         // client in the handler below begin anew, so no scope is entered.
-        if let Err((refused, now)) = self.check(&mut request, true) {
-            self.give_readiness_back();
-            return ServerFuture::refused(refusal::response(&self.state, &refused, now));
+        if !self.state.is_calm() && self.intent_to_write(&request).is_some() {
+            let now = self.state.tick(runtime::now());
+            if let Err(refused) = ask(&self.state, &mut request, now) {
+                self.give_readiness_back();
+                self.state.extra().tally.refused_on_server(refused.why);
+                return ServerFuture::refused(refusal::response(&self.state, &refused, now));
+            }
         }
         // A slot belongs to a send to the service, which is the handler's to make.
         request.extensions_mut().remove::<Handoff>();

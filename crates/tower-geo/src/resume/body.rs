@@ -14,6 +14,7 @@ use tower_service::Service;
 use super::rest::{Misfit, Rest};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error, ErrorKind};
+use crate::tally::RestEnd;
 
 pin_project! {
     /// A response body whose rest is fetched when it breaks off. See the [module](super).
@@ -209,6 +210,7 @@ where
                     ),
                     Ok(response) => match rest.accept(&response) {
                         Ok(()) => {
+                            rest.state.extra().tally.rest_ended(RestEnd::Resumed);
                             *this.broke = None;
                             let body = response.into_body();
                             this.phase.set(Phase::Reading { body });
@@ -219,6 +221,7 @@ where
                 },
                 PhaseProj::Ended => return Poll::Ready(None),
             };
+            rest.given_up(&failed);
             // No more can be done: what there was, the service included, is let go.
             *this.resumes = rest.resumes();
             *this.rest = None;
@@ -286,6 +289,23 @@ impl<S, P, B> Rest<S, P, B> {
             "a body broke off, its rest will be fetched"
         );
         Some(wait)
+    }
+
+    /// Tells and counts that the rest will not come.
+    fn given_up(&self, error: &Error) {
+        let end = match error.kind() {
+            ErrorKind::VersionChanged => RestEnd::VersionChanged,
+            _ => RestEnd::GivenUp,
+        };
+        self.state.extra().tally.rest_ended(end);
+        tracing::debug!(
+            service = self.state.name(),
+            region = self.region_name(),
+            resumes = self.resumes(),
+            left = self.left(),
+            why = end.as_str(),
+            "the rest of a body was given up"
+        );
     }
 
     fn failed(&self, why: &str, source: Option<Error>) -> Error {

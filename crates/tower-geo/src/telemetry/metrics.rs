@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use http::StatusCode;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Counter, Histogram, Meter};
 use tower_geo_policy::breaker::{Circuit, CircuitPhase};
@@ -19,7 +20,7 @@ use crate::service_handle::GeoService;
 /// The metrics of one service. See the [module](super) for their names.
 ///
 /// A clone is the same. Create it once per service and keep it with the client: a second one for
-/// the same service and meter reports the gauges twice. The gauges end with the service; the meter
+/// the same service and meter reports what is looked up twice. That ends with the service; the meter
 /// does not keep it alive.
 #[derive(Clone)]
 pub struct Metrics {
@@ -123,7 +124,8 @@ impl Metrics {
         self.inner.regions.get(region.index()).map(Cow::Borrowed)
     }
 
-    /// Registers what is looked up only when it is collected.
+    /// Registers what is looked up only when it is collected: states, and what happens where none of
+    /// our layers stands.
     fn observe(&self, meter: &Meter) {
         let observed = || Observed {
             service: self.inner.service.downgrade(),
@@ -162,6 +164,22 @@ impl Metrics {
             .with_unit("s")
             .with_description("How far the copy is behind at most, once it is known")
             .with_callback(move |gauge| service.lag(gauge))
+            .build();
+        let service = observed();
+        meter
+            .u64_observable_counter("tower_geo.resumes")
+            .with_unit("{resume}")
+            .with_description("What became of the rest of bodies that broke off")
+            .with_callback(move |counter| service.resumes(counter))
+            .build();
+        let service = observed();
+        meter
+            .u64_observable_counter("tower_geo.server.writes.refused")
+            .with_unit("{write}")
+            .with_description(
+                "Writes that a server has answered with 503 since the service is read-only",
+            )
+            .with_callback(move |counter| service.refused_on_server(counter))
             .build();
     }
 }
@@ -339,6 +357,28 @@ impl Observed {
         let last = state.extra().copies.last_sync.get();
         if let Some(behind) = last.behind(runtime::now()) {
             gauge.observe(behind.as_secs_f64(), std::slice::from_ref(&self.name));
+        }
+    }
+
+    fn resumes(&self, counter: &dyn AsyncInstrument<u64>) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        for (end, count) in state.extra().tally.rests() {
+            let outcome = KeyValue::new("tower_geo.resume.outcome", end.as_str());
+            counter.observe(count, &[self.name.clone(), outcome]);
+        }
+    }
+
+    fn refused_on_server(&self, counter: &dyn AsyncInstrument<u64>) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        for (why, count) in state.extra().tally.refusals_on_server() {
+            let status = i64::from(StatusCode::SERVICE_UNAVAILABLE.as_u16());
+            let status = KeyValue::new("http.response.status_code", status);
+            let why = KeyValue::new("tower_geo.gate.reason", why.as_str());
+            counter.observe(count, &[self.name.clone(), status, why]);
         }
     }
 }

@@ -18,6 +18,7 @@
 //! | an answer is handed over | debug | unless it is simply the first | `service`, `region`, `attempts`, `freshness` (of a copy) |
 //! | an operation has ended without an answer | debug | it ends with an error of the stack | `service`, `error`, `attempts`, `retry_after` |
 //! | a body broke off, its rest will be fetched | debug | by [`ResumeLayer`](crate::ResumeLayer) | `service`, `region`, `resume`, `from`, `end`, `wait`, `stalled` |
+//! | the rest of a body was given up | debug | by [`ResumeLayer`](crate::ResumeLayer), as its body ends with an error | `service`, `region`, `resumes`, `left` (bytes), `why` |
 //! | a write was refused: read-only | debug | the gate is closed | `service`, `why`, `retry_after` |
 //! | a send was refused: the circuit is open | debug | the breaker alone, or below foreign layers | `service`, `region`, `circuit`, `retry_after` |
 //! | a circuit has changed its state | warn, info | with [`LogEvents`]; warn when it opens | `service`, `region`, `circuit`, `from`, `to`, `why` |
@@ -38,7 +39,7 @@
 //! With the feature `metrics`, through the API of OpenTelemetry. `Metrics` creates the instruments
 //! of one service and has two layers: `Metrics::operations` goes outside of all others and sees
 //! what callers see, `Metrics::sends` goes next to the client and sees what leaves for the wire.
-//! Each works without the other; the gauges need neither.
+//! Each works without the other; what is recorded *when collected* needs neither.
 //!
 //! Every metric has the attribute `tower_geo.service`, the name of the service.
 //!
@@ -57,6 +58,8 @@
 //! | `tower_geo.budget.level` | gauge, `{token}` | `tower_geo.region` | when collected |
 //! | `tower_geo.budget.limit` | gauge, `{token}` | `tower_geo.region` | when collected |
 //! | `tower_geo.replication.lag` | gauge, `s` | | when collected, once it is known |
+//! | `tower_geo.resumes` | counter, `{resume}` | `tower_geo.resume.outcome` | when collected: since the service was built, how often the rest of a body was fetched (`resumed`), was of another version (`version-changed`) or did not come (`given-up`), by [`ResumeLayer`](crate::ResumeLayer) |
+//! | `tower_geo.server.writes.refused` | counter, `{write}` | `tower_geo.gate.reason`, `http.response.status_code` | when collected: since the service was built, by a gate [on a server](crate::ReadOnlyGateLayer::on_server) |
 //!
 //! `error.type` is the status from 400 on, else the fault of a send (`connect`, `timeout`, `reset`,
 //! …) or the [`ErrorKind`](crate::ErrorKind) of an operation (`read-only`, `breaker-open`, …);
