@@ -402,6 +402,7 @@ impl Core {
             counted,
             slow,
             outrun: false,
+            silent: false,
         };
         let for_the_lock = match says {
             Evidence::Failure | Evidence::FailureOfBoth => true,
@@ -468,6 +469,7 @@ impl Core {
                 counted,
                 slow: took >= settings.slow_after,
                 outrun,
+                silent: true,
             });
         }
         let slow_call = outrun && settings.slow.is_some();
@@ -476,6 +478,7 @@ impl Core {
             counted,
             slow: slow_call,
             outrun,
+            silent: false,
         })
     }
 
@@ -496,6 +499,7 @@ pub(crate) struct Left {
     counted: bool,
     slow: bool,
     outrun: bool,
+    silent: bool,
 }
 
 impl Left {
@@ -517,6 +521,7 @@ impl Left {
             counted: self.counted,
             slow: self.slow,
             outrun: self.outrun,
+            silent: self.silent,
         };
         group.update(now, |change| change.settle(&settling, self.effects, draw))
     }
