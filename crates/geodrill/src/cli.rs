@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tower_geo_policy::azure_storage::StorageService;
 
 use crate::expect::{self, Checked};
-use crate::explain::{self, Question};
+use crate::explain::{self, Asked, Question};
 use crate::format::{self, Drill, Syntax};
 use crate::plot;
 use crate::problem::Problem;
@@ -140,18 +140,20 @@ enum ServiceName {
     Dfs,
     Web,
     File,
+    Cosmos,
 }
 
-impl From<ServiceName> for StorageService {
+impl From<ServiceName> for Asked {
     fn from(name: ServiceName) -> Self {
-        match name {
-            ServiceName::Blob => Self::Blob,
-            ServiceName::Queue => Self::Queue,
-            ServiceName::Table => Self::Table,
-            ServiceName::Dfs => Self::Dfs,
-            ServiceName::Web => Self::Web,
-            ServiceName::File => Self::File,
-        }
+        Self::Storage(match name {
+            ServiceName::Blob => StorageService::Blob,
+            ServiceName::Queue => StorageService::Queue,
+            ServiceName::Table => StorageService::Table,
+            ServiceName::Dfs => StorageService::Dfs,
+            ServiceName::Web => StorageService::Web,
+            ServiceName::File => StorageService::File,
+            ServiceName::Cosmos => return Self::Cosmos,
+        })
     }
 }
 

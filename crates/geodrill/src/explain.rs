@@ -5,7 +5,8 @@ use std::str::FromStr;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use serde::Serialize;
 use tower_geo_policy::azure_storage::{AccountEndpoint, AzureStorage, DeriveError, StorageService};
-use tower_geo_policy::intent::Intent;
+use tower_geo_policy::cosmos::Cosmos;
+use tower_geo_policy::intent::{Intent, Ruling};
 use tower_geo_policy::provider::Provider;
 use tower_geo_policy::region::{Region, Regions};
 
@@ -21,11 +22,18 @@ pub(crate) struct Explained {
     why: &'static str,
 }
 
+/// Which service it is, where its endpoint does not tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    Storage(StorageService),
+    Cosmos,
+}
+
 /// A request as it is written on the command line.
 pub(crate) struct Question<'a> {
     pub(crate) endpoint: &'a str,
     /// For endpoints that do not tell.
-    pub(crate) service: Option<StorageService>,
+    pub(crate) service: Option<Asked>,
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     /// `name: value`
@@ -34,18 +42,52 @@ pub(crate) struct Question<'a> {
 
 /// Rules on a request as the layers would.
 pub(crate) fn explain(question: &Question<'_>) -> Result<Explained, Problem> {
-    let refuse = |what: &str, message: &str| Problem::at(what, message);
     let account = AccountEndpoint::parse(question.endpoint)
         .map_err(|error| refuse("--endpoint", &error.to_string()))?;
-    let service = question
-        .service
-        .or_else(|| account.service())
-        .ok_or_else(|| {
-            refuse(
-                "--endpoint",
-                "does not tell which service it is; say so with --service",
-            )
-        })?;
+    let (method, uri, headers) = request(question)?;
+    let is_cosmos = match question.service {
+        Some(asked) => matches!(asked, Asked::Cosmos),
+        None => is_cosmos_host(account.endpoint().host()),
+    };
+    if is_cosmos {
+        let ruling = Cosmos::new().intent(&method, &uri, &headers);
+        return Ok(Explained::new("cosmos", &ruling));
+    }
+    let asked = match question.service {
+        Some(Asked::Storage(service)) => Some(service),
+        Some(Asked::Cosmos) | None => account.service(),
+    };
+    let service = asked.ok_or_else(|| {
+        refuse(
+            "--endpoint",
+            "does not tell which service it is; say so with --service",
+        )
+    })?;
+    if !is_of(&account, &uri) {
+        return Ok(Explained {
+            service: service.as_str(),
+            intent: word(Intent::NEUTRAL),
+            gated: false,
+            redirectable: false,
+            why: "not one of the service's endpoints: passes untouched (I8)",
+        });
+    }
+    let provider = AzureStorage::at(service, account.endpoint());
+    let ruling = provider.intent(&method, &uri, &headers);
+    Ok(Explained::new(service.as_str(), &ruling))
+}
+
+fn refuse(what: &str, message: &str) -> Problem {
+    Problem::at(what, message)
+}
+
+/// The hosts of Cosmos accounts, global and regional, in all clouds: `NAME.documents.azure.com`.
+fn is_cosmos_host(host: &str) -> bool {
+    host.split('.').nth(1) == Some("documents")
+}
+
+/// The request that the question is about.
+fn request(question: &Question<'_>) -> Result<(Method, Uri, HeaderMap), Problem> {
     let method =
         Method::from_str(question.method).map_err(|_| refuse("METHOD", "not a method of HTTP"))?;
     let uri = if question.path.starts_with('/') {
@@ -67,24 +109,7 @@ pub(crate) fn explain(question: &Question<'_>) -> Result<Explained, Problem> {
             .map_err(|_| refuse("--header", "the value is not one of a header"))?;
         headers.append(name, value);
     }
-    if !is_of(&account, &uri) {
-        return Ok(Explained {
-            service: service.as_str(),
-            intent: word(Intent::NEUTRAL),
-            gated: false,
-            redirectable: false,
-            why: "not one of the service's endpoints: passes untouched (I8)",
-        });
-    }
-    let provider = AzureStorage::at(service, account.endpoint());
-    let ruling = provider.intent(&method, &uri, &headers);
-    Ok(Explained {
-        service: service.as_str(),
-        intent: word(ruling.intent),
-        gated: ruling.intent.is_write(),
-        redirectable: ruling.intent.is_redirectable(),
-        why: ruling.why,
-    })
+    Ok((method, uri, headers))
 }
 
 /// Whether a path on the endpoint's host is one of the service's own (I8): path style says the
@@ -120,6 +145,16 @@ const fn word(intent: Intent) -> &'static str {
 }
 
 impl Explained {
+    const fn new(service: &'static str, ruling: &Ruling) -> Self {
+        Self {
+            service,
+            intent: word(ruling.intent),
+            gated: ruling.intent.is_write(),
+            redirectable: ruling.intent.is_redirectable(),
+            why: ruling.why,
+        }
+    }
+
     pub(crate) fn text(&self) -> String {
         let gated = match (self.gated, self.intent) {
             (true, _) => "yes: while read-only it is refused",

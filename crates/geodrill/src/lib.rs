@@ -10,6 +10,7 @@
 //! | what may a drill say, and what are the defaults? | `format/raw.rs`, `format/resolve/` |
 //! | which of its keys are not supported yet? | `format/unsupported.rs` |
 //! | which answer does a send get? | `script.rs`, and `transport.rs` for how |
+//! | what do Cosmos accounts say of themselves? | `account.rs` |
 //! | what happens first at one instant? | `run.rs`, `clock.rs` |
 //! | how are the layers built and called? | `stack.rs`, and nowhere else |
 //! | what is in the result? | `stage.rs`, `result.rs` |
@@ -24,11 +25,13 @@
 //! assert_eq!(problem.path(), "services.blob.retry.delay");
 //! ```
 
+mod account;
 mod cli;
 mod clock;
 mod expect;
 mod explain;
 mod format;
+mod names;
 mod plot;
 mod problem;
 mod random;

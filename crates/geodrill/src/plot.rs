@@ -67,7 +67,12 @@ pub(crate) fn draw(report: &Report) -> Result<String, String> {
         .enumerate()
         .map(|(index, info)| Block {
             name: &info.name,
-            regions: &info.regions,
+            regions: report
+                .shown(index)
+                .into_iter()
+                .map(|region| (region, info.regions[region].as_str()))
+                .collect(),
+            reads: report.account_reads(index),
             buckets: timeline.service(index),
             tracks: states::tracks(report, index),
             width_ms: timeline.width_ms(),
@@ -128,7 +133,10 @@ fn write_at(
 /// One service.
 struct Block<'a> {
     name: &'a str,
-    regions: &'a [String],
+    /// Those that are shown, with their numbers.
+    regions: Vec<(usize, &'a str)>,
+    /// When the account was asked, and whether it answered.
+    reads: Vec<(u64, bool)>,
     buckets: &'a [Bucket],
     tracks: Vec<Track>,
     width_ms: u64,
@@ -138,7 +146,8 @@ struct Block<'a> {
 impl Block<'_> {
     fn height(&self) -> u32 {
         let panels = u32::try_from(self.regions.len() + 1).unwrap_or(u32::MAX);
-        let tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
+        let reads = usize::from(!self.reads.is_empty());
+        let tracks = u32::try_from(self.tracks.len() + reads).unwrap_or(u32::MAX);
         TITLE + panels * PANEL + GAP + tracks * TRACK + AXIS
     }
 
@@ -153,14 +162,19 @@ impl Block<'_> {
             .map(|region| region.good + region.bad)
             .max()
             .unwrap_or(0);
-        for (index, region) in self.regions.iter().enumerate() {
+        for (index, region) in &self.regions {
             let (panel, below) = rest.split_vertically(PANEL);
-            self.sends(&panel, index, region, most)?;
+            self.sends(&panel, *index, region, most)?;
             rest = below;
         }
         let (panel, below) = rest.split_vertically(PANEL);
         self.latency(&panel)?;
         rest = below.split_vertically(GAP).1;
+        if !self.reads.is_empty() {
+            let (strip, below) = rest.split_vertically(TRACK);
+            self.account_reads(&strip)?;
+            rest = below;
+        }
         for track in &self.tracks {
             let (strip, below) = rest.split_vertically(TRACK);
             self.track(&strip, track)?;
@@ -295,6 +309,19 @@ impl Block<'_> {
             // Half open can last no time at all; it is still to be seen.
             let (left, right) = (self.x(from), self.x(until).max(self.x(from) + 2));
             area.draw(&Rectangle::new([(left, 4), (right, 16)], color.filled()))?;
+        }
+        Ok(())
+    }
+
+    /// A mark for each time that the account was asked.
+    fn account_reads(&self, area: &Area<'_>) -> Result<(), Failed> {
+        write_at(area, "account reads", (20, 4), &text(12, &INK))?;
+        let line = [(self.x(0), 10), (self.x(self.end), 10)];
+        area.draw(&PathElement::new(line, GRID.stroke_width(2)))?;
+        for (at, good) in &self.reads {
+            let color = if *good { &GOOD } else { &BAD };
+            let at = self.x(*at);
+            area.draw(&Rectangle::new([(at, 4), (at + 3, 16)], color.filled()))?;
         }
         Ok(())
     }

@@ -48,9 +48,9 @@ impl<'a> Summary<'a> {
     pub(crate) fn of(report: &'a Report) -> Self {
         let seen = &report.seen;
         let mut sends = IndexMap::new();
-        for (info, counts) in report.services.iter().zip(&seen.sends) {
-            for (index, region) in info.regions.iter().enumerate() {
-                *sends.entry(region.as_str()).or_insert(0) +=
+        for (service, (info, counts)) in report.services.iter().zip(&seen.sends).enumerate() {
+            for index in report.shown(service) {
+                *sends.entry(info.regions[index].as_str()).or_insert(0) +=
                     counts.get(index).copied().unwrap_or(0);
             }
         }

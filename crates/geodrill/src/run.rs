@@ -11,13 +11,15 @@ use http::{Request, Uri};
 use http_body::Body as _;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tower_geo_policy::cosmos::RequestKind;
 
+use crate::account::Accounts;
 use crate::clock::{self, Idle};
-use crate::format::{self, Act, Drill, Expect};
+use crate::format::{self, Act, Drill, Expect, ServiceKind};
 use crate::problem::Problem;
 use crate::script::Script;
-use crate::stack::{Head, Info, Services};
-use crate::stage::{OperationRecord, Outcome, Seen, Sends, Stage, Ticket};
+use crate::stack::{self, Head, Info, Services};
+use crate::stage::{OperationRecord, Outcome, Reply, Seen, Sends, Stage, Ticket};
 use crate::store::Store;
 use crate::transport::RequestBody;
 
@@ -47,6 +49,35 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// The regions of a service that are worth a place: those of a Cosmos account, and what else
+    /// something was sent to.
+    pub(crate) fn shown(&self, service: usize) -> Vec<usize> {
+        let Some(info) = self.services.get(service) else {
+            return Vec::new();
+        };
+        let sends = self.seen.sends.get(service);
+        let sent = |region: &usize| {
+            sends
+                .and_then(|sends| sends.get(*region))
+                .is_some_and(|n| *n > 0)
+        };
+        (0..info.regions.len())
+            .filter(|region| *region < info.listed || sent(region))
+            .collect()
+    }
+
+    /// When the account of a service was asked, and whether it answered with a document.
+    pub(crate) fn account_reads(&self, service: usize) -> Vec<(u64, bool)> {
+        let background = self.seen.background.iter();
+        let mut reads: Vec<(u64, bool)> = background
+            .filter(|(of, purpose, _)| *of == service && *purpose == stack::ACCOUNT_READ)
+            .flat_map(|(.., sends)| sends.lock().list.clone())
+            .map(|send| (send.at_ms, send.reply == Some(Reply::Status(200))))
+            .collect();
+        reads.sort_unstable();
+        reads
+    }
+
     /// The name in one line, as people read it.
     pub(crate) fn title(&self) -> String {
         let words = self.name.split(char::is_control);
@@ -70,10 +101,13 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
     let script = Script::new(&mut drill);
     let stores = drill.stores.values();
     let stores = stores.map(|lag| Store::new(*lag, drill.start)).collect();
+    let accounts = std::mem::take(&mut drill.accounts);
+    let accounts = Accounts::new(accounts, |host| scheme_of(&drill, host));
     let unasked = unasked(&drill);
     let (stage, services, end_ms) = runtime.block_on(async {
         let stage = Arc::new(Stage::new(
             script,
+            accounts,
             stores,
             drill.services.len(),
             options.keep,
@@ -100,7 +134,14 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
             stage.seen().warnings.push(warning);
         }
     }
-    let services = services.info().to_vec();
+    for account in stage.accounts().unused() {
+        let warning = format!("accounts.{account}: nobody read it");
+        stage.seen().warnings.push(warning);
+    }
+    for warning in services.puzzles(&drill) {
+        stage.warn(warning);
+    }
+    let services = services.known();
     let seen = stage.take_seen();
     Ok(Report {
         name: drill.name,
@@ -111,6 +152,19 @@ pub(crate) fn play(mut drill: Drill, options: &Options<'_>) -> Result<Report, Pr
         seen,
         end_ms,
     })
+}
+
+/// The scheme in which a service of the drill speaks to a host.
+fn scheme_of(drill: &Drill, host: &str) -> Option<String> {
+    let mut endpoints = drill
+        .services
+        .iter()
+        .filter_map(|service| match &service.kind {
+            ServiceKind::Cosmos { endpoint, .. } => Some(endpoint),
+            _ => None,
+        });
+    let used = endpoints.find(|endpoint| endpoint.authority() == host)?;
+    Some(used.scheme().to_owned())
 }
 
 /// Settings that wait for something that nothing in the drill asks for.
@@ -136,6 +190,8 @@ struct Template {
     body: bytes::Bytes,
     streaming: bool,
     options: format::RequestOptions,
+    /// Only of a service whose reads and writes may go to different regions.
+    is_write: bool,
     show: Arc<[http::HeaderName]>,
     cancel_after: Option<Duration>,
 }
@@ -299,7 +355,7 @@ impl Driver {
         tokio::spawn(async move {
             let service = template.service;
             let record = operation(&stage, &services, &template, series.map(|_| repetition)).await;
-            stage.ended(place, service, record);
+            stage.ended(place, service, template.is_write, record);
             if open.count.fetch_sub(1, Ordering::Relaxed) == 1 {
                 open.none_left.notify_one();
             }
@@ -321,7 +377,10 @@ fn template(index: usize, request: &format::Request, services: &[Info]) -> Templ
     for (name, value) in &request.headers {
         parts.headers.append(name.clone(), value.clone());
     }
+    let info = &services[request.service];
+    let kind = RequestKind::of(&parts.method, &parts.uri, &parts.headers);
     Template {
+        is_write: info.is_cosmos && kind.intent().is_write(),
         index,
         service: request.service,
         parts,

@@ -1,5 +1,9 @@
 //! The layers of `tower-geo`, built from a drill: the only place here that knows their API.
 
+mod bodies;
+mod cosmos;
+mod settings;
+
 use std::error::Error as _;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -9,37 +13,43 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::Body;
-use http_body_util::{Either, Empty};
-use tower_geo::body::{BodyPolicy, Buffering, ReplayBody, Upload};
+use http_body_util::Empty;
 use tower_geo::circuit_breaker::CircuitBreaker;
 use tower_geo::geo_redirect::GeoRedirect;
 use tower_geo::policy::azure_storage::AccountEndpoint;
 use tower_geo::read_only_gate::ReadOnlyGate;
 use tower_geo::resume::{Resume, Resuming};
 use tower_geo::{
-    BackgroundSend, BackgroundTask, BackoffMode, BreakerSettings, CircuitBreakerLayer,
-    ClassifyFault, ConfigError, Ending, EventKind, GateMode, GeoRedirectLayer, GeoService,
-    GeoStack, GroupHandle, LastSyncSettings, LocationMode, MonitorSettings, OpenJitter, RateRule,
-    ReadOnlyGateLayer, RegionRef, Replay, ResumeLayer, RetrySettings, Served, SlowRule,
-    StorageService, Trail,
+    Account, BackgroundSend, BackgroundTask, CircuitBreakerLayer, ClassifyFault, ConfigError,
+    Ending, EventKind, GateMode, GeoRedirectLayer, GeoService, GeoStack, GroupHandle,
+    LastSyncSettings, MonitorSettings, ReadOnlyGateLayer, RegionId, RegionRef, ResumeLayer,
+    RetrySettings, Served, StorageService, Trail,
 };
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::format::{
-    self, Act, Breaker, Deed, Drill, Fault, Jitter, Mode, RequestOptions, Retry, RetryMode,
-    Secondary, ServiceKind,
-};
+use self::bodies::{DrillBodies, WholeBodies};
+use self::cosmos::{names_of_account, region_of};
+use self::settings::{breaker, location_mode, named, request_options, retry};
+use crate::format::{self, Act, Deed, Drill, Fault, RequestOptions, Secondary, ServiceKind};
+use crate::names::Names;
 use crate::problem::Problem;
 use crate::random::{Purpose, Stream};
 use crate::stage::{self, EventRecord, SendKind, Stage};
 use crate::transport::{Home, RequestBody, Told, Transport, WireFault};
+
+/// The purpose of account reads (C3), in the words of the layers.
+pub(crate) const ACCOUNT_READ: &str = "account";
 
 /// A service as it is shown: its name, and its regions in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Info {
     pub(crate) name: String,
     pub(crate) regions: Vec<String>,
+    /// So many of them, from the first, are shown whether or not anything was sent there.
+    pub(crate) listed: usize,
+    /// Reads and writes may go to different regions, and regions come and go.
+    pub(crate) is_cosmos: bool,
     /// The writer's base, to which paths of requests are relative.
     pub(crate) base: Uri,
 }
@@ -68,6 +78,7 @@ pub(crate) struct Refusal {
 /// Every service of a drill, with its stack.
 pub(crate) struct Services {
     info: Vec<Info>,
+    names: Vec<Arc<Names>>,
     services: Vec<GeoService>,
     stacks: Vec<Stack>,
     /// Monitors and polls, for as long as the drill is played.
@@ -91,6 +102,7 @@ impl Services {
         let groups = groups(&drill.services);
         let mut built = Self {
             info: Vec::new(),
+            names: Vec::new(),
             services: Vec::new(),
             stacks: Vec::new(),
             _background: Vec::new(),
@@ -98,19 +110,25 @@ impl Services {
         for (index, service) in drill.services.iter().enumerate() {
             let group = groups.iter().find(|(members, _)| members.contains(&index));
             let group = group.map(|(_, group)| group.clone());
-            let geo = geo_service(drill, index, group, stage)
+            let account = names_of_account(service, stage);
+            let geo = geo_service(drill, index, group, account.clone(), stage)
                 .map_err(|error| config_problem(service, &error))?;
-            built.info.push(info(&service.name, &geo)?);
+            let known = account.unwrap_or_else(|| {
+                let regions = geo.regions().iter();
+                let names = regions.map(|(_, region)| region.name().to_owned());
+                Arc::new(Names::fixed(names.collect()))
+            });
+            built.info.push(info(service, &geo, &known)?);
+            built.names.push(Arc::clone(&known));
             let transport = Transport::new(
                 Arc::clone(stage),
                 index,
-                {
-                    let geo = geo.clone();
-                    Arc::new(move |uri| geo.regions().region_of(uri).map(|region| region.index()))
-                },
+                region_of(&geo, &known, stage),
                 told_on,
-                home(drill, &geo),
+                home(drill, service, &geo),
             );
+            let reader = cosmos::spawn_reader(service, &geo, &transport)?;
+            built._background.extend(reader);
             let tasks = spawn_background(service, &geo, &transport)?;
             built._background.extend(tasks);
             let bodies = DrillBodies::new(service.retry.as_ref());
@@ -135,8 +153,29 @@ impl Services {
         Ok(built)
     }
 
+    /// What is known of the services from the start; the account of a Cosmos service is not.
     pub(crate) fn info(&self) -> &[Info] {
         &self.info
+    }
+
+    /// What the account of a service may not be expected to do, as warnings.
+    pub(crate) fn puzzles(&self, drill: &Drill) -> Vec<String> {
+        let services = drill.services.iter().zip(&self.services);
+        services
+            .zip(&self.names)
+            .flat_map(|((service, geo), names)| cosmos::puzzles(service, geo, names))
+            .collect()
+    }
+
+    /// What is known of them at the end.
+    pub(crate) fn known(&self) -> Vec<Info> {
+        let named = self.info.iter().zip(&self.names);
+        named
+            .map(|(info, names)| Info {
+                regions: names.all(),
+                ..info.clone()
+            })
+            .collect()
     }
 
     /// Calls a service as its user would.
@@ -149,11 +188,11 @@ impl Services {
         if *options != RequestOptions::default() {
             request.extensions_mut().insert(request_options(options));
         }
-        let geo = self.services[service].clone();
+        let names = Arc::clone(&self.names[service]);
         match self.stacks[service].clone() {
-            Stack::Full(stack) => Box::pin(call(stack, request, geo)),
-            Stack::Resumed(stack) => Box::pin(call(stack, request, geo)),
-            Stack::Once(stack) => Box::pin(call(stack, request, geo)),
+            Stack::Full(stack) => Box::pin(call(stack, request, names)),
+            Stack::Resumed(stack) => Box::pin(call(stack, request, names)),
+            Stack::Once(stack) => Box::pin(call(stack, request, names)),
         }
     }
 
@@ -185,6 +224,7 @@ fn told_on(extensions: &http::Extensions) -> Told {
         return Told {
             kind: Some(SendKind::First),
             purpose: Some(send.purpose()),
+            is_no_traffic: send.purpose() == ACCOUNT_READ,
             ..told
         };
     }
@@ -195,7 +235,10 @@ fn told_on(extensions: &http::Extensions) -> Told {
 }
 
 /// The store that holds what the service writes, if its writer's host has one.
-fn home(drill: &Drill, geo: &GeoService) -> Option<Home> {
+fn home(drill: &Drill, service: &format::Service, geo: &GeoService) -> Option<Home> {
+    if service.is_cosmos() {
+        return None;
+    }
     let regions = geo.regions();
     let writer = regions.writer();
     let host = regions.get(writer)?.endpoint().authority();
@@ -276,10 +319,57 @@ fn geo_service(
     drill: &Drill,
     index: usize,
     group: Option<GroupHandle>,
+    account: Option<Arc<Names>>,
     stage: &Arc<Stage>,
 ) -> Result<GeoService, ConfigError> {
     let service = &drill.services[index];
-    let mut builder = match &service.kind {
+    let draws = Mutex::new(Stream::new(drill.seed, Purpose::Service(index)));
+    let (start, clock) = (drill.start, Arc::clone(stage));
+    let listening = Arc::clone(stage);
+    let listener = move |event: &tower_geo::Event| {
+        if let Some((region, kind)) = record(event.kind) {
+            listening.event(EventRecord {
+                at_ms: listening.now_ms(),
+                service: index,
+                region: region.and_then(|region| match &account {
+                    None => Some(region.index()),
+                    Some(names) => names.number(event.region_name(region)),
+                }),
+                event: kind,
+            });
+        }
+    };
+    // What every kind of service has; a Cosmos account has a builder of its own.
+    macro_rules! build {
+        ($builder:expr) => {{
+            let mut builder = $builder;
+            if let Some(group) = group {
+                builder = builder.group(group);
+            }
+            builder
+                .named(&service.name)
+                .retry(
+                    service
+                        .retry
+                        .as_ref()
+                        .map_or_else(RetrySettings::new, retry),
+                )
+                .breaker(service.breaker.as_ref().map(breaker))
+                .gate(if service.read_only_while_open {
+                    GateMode::WhileOpen
+                } else {
+                    GateMode::Manual
+                })
+                .classify_faults(Arc::new(WireFaults))
+                .wall_clock(move || start + Duration::from_millis(clock.now_ms()))
+                .random(move || draws.lock().unwrap_or_else(PoisonError::into_inner).unit())
+                .listener(Arc::new(listener))
+                // Everything is on one thread.
+                .threads(1)
+                .build()
+        }};
+    }
+    let builder = match &service.kind {
         ServiceKind::AzureStorage {
             endpoint,
             secondary,
@@ -304,46 +394,17 @@ fn geo_service(
                 builder.region_that_writes(&region.name, url, region.writable)
             },
         ),
+        ServiceKind::Cosmos { endpoint, settings } => {
+            let builder = Account::cosmos(endpoint.to_string());
+            return build!(builder.account(cosmos::settings(settings)));
+        }
     };
-    if let Some(group) = group {
-        builder = builder.group(group);
-    }
-    let draws = Mutex::new(Stream::new(drill.seed, Purpose::Service(index)));
-    let (start, clock) = (drill.start, Arc::clone(stage));
-    let listening = Arc::clone(stage);
-    builder
-        .named(&service.name)
-        .location_mode(location_mode(service.mode))
-        .retry(
-            service
-                .retry
-                .as_ref()
-                .map_or_else(RetrySettings::new, retry),
-        )
-        .breaker(service.breaker.as_ref().map(breaker))
-        .gate(if service.read_only_while_open {
-            GateMode::WhileOpen
-        } else {
-            GateMode::Manual
-        })
-        .max_staleness(service.max_staleness)
-        .read_your_writes(service.read_your_writes)
-        .classify_faults(Arc::new(WireFaults))
-        .wall_clock(move || start + Duration::from_millis(clock.now_ms()))
-        .random(move || draws.lock().unwrap_or_else(PoisonError::into_inner).unit())
-        .listener(Arc::new(move |event: &tower_geo::Event| {
-            if let Some((region, event)) = record(event.kind) {
-                listening.event(EventRecord {
-                    at_ms: listening.now_ms(),
-                    service: index,
-                    region,
-                    event,
-                });
-            }
-        }))
-        // Everything is on one thread.
-        .threads(1)
-        .build()
+    build!(
+        builder
+            .location_mode(location_mode(service.mode))
+            .max_staleness(service.max_staleness)
+            .read_your_writes(service.read_your_writes)
+    )
 }
 
 /// The storage service that a name of a drill means; blobs where it means none.
@@ -358,7 +419,8 @@ fn kind_by_name(name: &str) -> StorageService {
     }
 }
 
-fn info(name: &str, geo: &GeoService) -> Result<Info, Problem> {
+fn info(service: &format::Service, geo: &GeoService, names: &Names) -> Result<Info, Problem> {
+    let name = &service.name;
     let regions = geo.regions();
     let writer = regions.get(regions.writer());
     let base = writer.and_then(|writer| {
@@ -371,11 +433,10 @@ fn info(name: &str, geo: &GeoService) -> Result<Info, Problem> {
             .ok()
     });
     Ok(Info {
-        name: name.to_owned(),
-        regions: regions
-            .iter()
-            .map(|(_, region)| region.name().to_owned())
-            .collect(),
+        name: name.clone(),
+        listed: names.all().len(),
+        regions: names.all(),
+        is_cosmos: service.is_cosmos(),
         base: base.ok_or_else(|| Problem::at(format!("services.{name}"), "has no writer"))?,
     })
 }
@@ -390,7 +451,9 @@ fn config_problem(service: &format::Service, error: &ConfigError) -> Problem {
         "region" | "regions" => match service.kind {
             ServiceKind::AzureStorage { .. } => "secondary".to_owned(),
             ServiceKind::Static { .. } => "regions".to_owned(),
+            ServiceKind::Cosmos { .. } => "endpoint".to_owned(),
         },
+        "preferred" | "excluded" | "refresh" | "mark_for" => setting.to_owned(),
         "name" => return Problem::at(path, reason(error)),
         "hedge" => "hedge.after".to_owned(),
         "max_retries" | "delay" | "max_delay" | "attempt_timeout" | "deadline" | "budget"
@@ -408,91 +471,8 @@ fn reason(error: &ConfigError) -> String {
     whole.strip_prefix(&start).unwrap_or(&whole).to_owned()
 }
 
-const fn location_mode(mode: Mode) -> LocationMode {
-    match mode {
-        Mode::PrimaryOnly => LocationMode::PrimaryOnly,
-        Mode::PrimaryThenSecondary => LocationMode::PrimaryThenSecondary,
-        Mode::SecondaryOnly => LocationMode::SecondaryOnly,
-        Mode::SecondaryThenPrimary => LocationMode::SecondaryThenPrimary,
-    }
-}
-
-/// A region as a drill names it: also a secondary that could not be derived has its name.
-fn named(name: &str) -> RegionRef {
-    match name {
-        "primary" => RegionRef::Primary,
-        "secondary" => RegionRef::Secondary,
-        name => RegionRef::Named(name.to_owned()),
-    }
-}
-
-fn request_options(options: &RequestOptions) -> tower_geo::RequestOptions {
-    let mut built = tower_geo::RequestOptions::new();
-    if let Some(mode) = options.mode {
-        built = built.location_mode(location_mode(mode));
-    }
-    if let Some(pin) = &options.pin {
-        built = built.pin(named(pin));
-    }
-    if options.replayable {
-        built = built.replayable();
-    }
-    built
-}
-
-fn retry(retry: &Retry) -> RetrySettings {
-    RetrySettings::new()
-        .mode(match retry.mode {
-            RetryMode::Exponential => BackoffMode::Exponential,
-            RetryMode::Fixed => BackoffMode::Fixed,
-        })
-        .max_retries(retry.max_retries)
-        .delay(retry.delay)
-        .max_delay(retry.max_delay)
-        .jitter(match retry.jitter {
-            Jitter::None => tower_geo::Jitter::None,
-            Jitter::Equal => tower_geo::Jitter::Equal,
-            Jitter::Full => tower_geo::Jitter::Full,
-        })
-        .attempt_timeout(retry.attempt_timeout)
-        .deadline(retry.deadline)
-        .budget(retry.budget)
-        .replay(if retry.replay_all {
-            Replay::All
-        } else {
-            Replay::Harmless
-        })
-        .body_idle(retry.body_idle)
-        .hedge(retry.hedge)
-}
-
-fn breaker(breaker: &Breaker) -> BreakerSettings {
-    let rule = |rate: format::Rate| RateRule::new(rate.threshold, rate.window, rate.minimum);
-    BreakerSettings::new()
-        .streak(breaker.streak)
-        .rate(breaker.rate.map(rule))
-        .slow(
-            breaker
-                .slow
-                .map(|slow| SlowRule::new(slow.after, rule(slow.rate))),
-        )
-        .open_for(breaker.open_for)
-        .max_open_for(breaker.max_open_for)
-        .open_for_calls(breaker.open_for_calls)
-        .suspect_after(breaker.suspect_after)
-        .jitter(match breaker.jitter {
-            Jitter::None => OpenJitter::None,
-            Jitter::Equal | Jitter::Full => OpenJitter::Equal,
-        })
-        .probes(breaker.probes)
-        .probe_deadline(breaker.probe_deadline)
-        .close_after(breaker.close_after)
-        .ramp(breaker.ramp.clone())
-        .ramp_step(breaker.ramp_step)
-}
-
 /// An event of the layers as it is kept; one that this version does not know is left out.
-fn record(event: EventKind) -> Option<(Option<usize>, stage::Event)> {
+fn record(event: EventKind) -> Option<(Option<RegionId>, stage::Event)> {
     match event {
         EventKind::Breaker {
             region,
@@ -502,7 +482,7 @@ fn record(event: EventKind) -> Option<(Option<usize>, stage::Event)> {
             why,
             ..
         } => Some((
-            Some(region.index()),
+            Some(region),
             stage::Event::Breaker {
                 circuit: circuit.as_str(),
                 from: from.as_str(),
@@ -517,10 +497,9 @@ fn record(event: EventKind) -> Option<(Option<usize>, stage::Event)> {
                 why: why.as_str(),
             },
         )),
-        EventKind::Secondary { region, to, .. } => Some((
-            Some(region.index()),
-            stage::Event::Secondary { to: to.as_str() },
-        )),
+        EventKind::Secondary { region, to, .. } => {
+            Some((Some(region), stage::Event::Secondary { to: to.as_str() }))
+        }
         _ => None,
     }
 }
@@ -529,7 +508,7 @@ fn record(event: EventKind) -> Option<(Option<usize>, stage::Event)> {
 async fn call<S, B>(
     mut stack: S,
     request: Request<RequestBody>,
-    geo: GeoService,
+    names: Arc<Names>,
 ) -> Result<Head, Refusal>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = tower_geo::Error>,
@@ -543,9 +522,7 @@ where
         Ok(response) => {
             let served = Served::of(response.extensions());
             Ok(Head {
-                region: served
-                    .and_then(|served| geo.regions().by_name(served.region_name()))
-                    .map(|region| region.index()),
+                region: served.and_then(|served| names.number(served.region_name())),
                 trail: served
                     .map(|served| trail(served.trail()))
                     .unwrap_or_default(),
@@ -590,7 +567,7 @@ fn trail(trail: &Trail) -> Vec<Told> {
             },
             probe: send.probe,
             outrun: send.ending == Ending::Dropped,
-            purpose: None,
+            ..Told::default()
         })
         .collect()
 }
@@ -611,72 +588,6 @@ impl ClassifyFault for WireFaults {
             Some(Fault::Tls) => tower_geo::Fault::Tls,
             // A hang has no error, and nothing else has faults here.
             Some(Fault::Reset | Fault::Hang) | None => tower_geo::Fault::Reset,
-        }
-    }
-}
-
-/// Whole bodies are cloned; streams are kept up to a cap while they are sent, which is 0 unless
-/// the drill says otherwise.
-#[derive(Clone, Copy, Debug)]
-struct DrillBodies(Buffering);
-
-impl DrillBodies {
-    fn new(retry: Option<&Retry>) -> Self {
-        let cap = retry.and_then(|retry| retry.buffer).unwrap_or(0);
-        Self(Buffering::up_to(usize::try_from(cap).unwrap_or(usize::MAX)))
-    }
-}
-
-/// Whole bodies are cloned, streams are sent once.
-#[derive(Clone, Copy, Debug)]
-struct WholeBodies;
-
-impl BodyPolicy<RequestBody> for WholeBodies {
-    type Body = RequestBody;
-
-    fn prepare(&self, body: RequestBody) -> RequestBody {
-        body
-    }
-
-    fn keep(&self, body: &RequestBody) -> Option<RequestBody> {
-        body.try_clone()
-    }
-
-    fn is_whole(&self, _kept: &RequestBody) -> bool {
-        true
-    }
-}
-
-impl BodyPolicy<RequestBody> for DrillBodies {
-    type Body = Either<RequestBody, ReplayBody<RequestBody>>;
-
-    fn prepare(&self, body: RequestBody) -> Self::Body {
-        match body.try_clone() {
-            Some(_) => Either::Left(body),
-            None => Either::Right(self.0.prepare(body)),
-        }
-    }
-
-    fn keep(&self, body: &Self::Body) -> Option<Self::Body> {
-        match body {
-            Either::Left(whole) => whole.try_clone().map(Either::Left),
-            Either::Right(stream) => {
-                BodyPolicy::<RequestBody>::keep(&self.0, stream).map(Either::Right)
-            }
-        }
-    }
-
-    fn is_whole(&self, kept: &Self::Body) -> bool {
-        match kept {
-            Either::Left(_) => true,
-            Either::Right(stream) => BodyPolicy::<RequestBody>::is_whole(&self.0, stream),
-        }
-    }
-
-    fn upload(&self, kept: &Self::Body) -> Upload {
-        match kept {
-            Either::Left(_) => Upload::Unwatched,
-            Either::Right(stream) => BodyPolicy::<RequestBody>::upload(&self.0, stream),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::HeaderName;
 use tokio::time::Instant;
 
+use crate::account::Accounts;
 use crate::format::Fault;
 use crate::script::Script;
 use crate::store::Store;
@@ -21,6 +22,7 @@ pub(crate) struct Stage {
     start: Instant,
     keep: bool,
     script: Mutex<Script>,
+    accounts: Mutex<Accounts>,
     stores: Mutex<Vec<Store>>,
     seen: Mutex<Seen>,
 }
@@ -259,11 +261,18 @@ pub(crate) enum Event {
 
 impl Stage {
     /// A stage whose time 0 is the present instant of the runtime.
-    pub(crate) fn new(script: Script, stores: Vec<Store>, services: usize, keep: bool) -> Self {
+    pub(crate) fn new(
+        script: Script,
+        accounts: Accounts,
+        stores: Vec<Store>,
+        services: usize,
+        keep: bool,
+    ) -> Self {
         Self {
             start: Instant::now(),
             keep,
             script: Mutex::new(script),
+            accounts: Mutex::new(accounts),
             stores: Mutex::new(stores),
             seen: Mutex::new(Seen::new(services)),
         }
@@ -299,6 +308,10 @@ impl Stage {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -317,8 +330,15 @@ impl Stage {
         seen.operations.len().saturating_sub(1)
     }
 
-    /// An operation has ended, and its body has been read.
-    pub(crate) fn ended(&self, place: usize, service: usize, record: OperationRecord) {
+    /// An operation has ended, and its body has been read. `is_write` is for services whose
+    /// reads and writes may go to different regions.
+    pub(crate) fn ended(
+        &self,
+        place: usize,
+        service: usize,
+        is_write: bool,
+        record: OperationRecord,
+    ) {
         let mut seen = self.seen();
         let took = record.done_ms.saturating_sub(record.at_ms);
         let class = record.outcome.class();
@@ -341,7 +361,9 @@ impl Stage {
             ..
         } = record.outcome
         {
-            bucket.region(region).served += 1;
+            let region = bucket.region(region);
+            region.served += 1;
+            region.wrote += u64::from(is_write);
         }
         match class {
             Class::Succeeded => seen.counts.succeeded += 1,

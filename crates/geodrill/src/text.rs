@@ -11,13 +11,15 @@ use crate::result::Summary;
 use crate::run::Report;
 use crate::stage::{Event, EventRecord};
 use crate::states::{self, Levels};
-use crate::timeline::{Bucket, Timeline};
+use crate::timeline::{Bucket, RegionBucket, Timeline};
 
 /// Columns of a time line; with its labels it fits a terminal of 100.
 const COLUMNS: usize = 72;
 /// Events that are listed from the start, and so many from the end, where the regions come back;
 /// `--format json` has them all.
 const EVENTS: usize = 8;
+
+const ACCOUNT_READ: &str = "account read";
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -58,25 +60,69 @@ fn heading(out: &mut String, report: &Report) -> fmt::Result {
     )
 }
 
-/// One letter for each region: its first, or its number where letters would clash.
-fn letters(regions: &[String]) -> Vec<char> {
+/// What a time line says about which region served.
+struct Served<'a> {
+    label: &'static str,
+    count: fn(&RegionBucket) -> u64,
+    /// For each region.
+    letters: &'a [char],
+}
+
+impl Served<'_> {
+    /// The region that served most of a column.
+    fn of(&self, bucket: &Bucket) -> char {
+        bucket
+            .regions
+            .iter()
+            .zip(self.letters)
+            .filter(|(region, _)| (self.count)(region) > 0)
+            // The first of equals, as the order of regions has it.
+            .rev()
+            .max_by_key(|(region, _)| (self.count)(region))
+            .map_or(' ', |(_, letter)| *letter)
+    }
+}
+
+/// One row for a service, or one for reads and one for writes where they may part.
+fn rows_of_regions<'a>(is_cosmos: bool, letters: &'a [char]) -> Vec<Served<'a>> {
+    let row = |label, count| Served {
+        label,
+        count,
+        letters,
+    };
+    if is_cosmos {
+        vec![
+            row("reads by", |region: &RegionBucket| {
+                region.served - region.wrote
+            }),
+            row("writes by", |region: &RegionBucket| region.wrote),
+        ]
+    } else {
+        vec![row("served by", |region: &RegionBucket| region.served)]
+    }
+}
+
+/// One letter for each region: the first of its name, or its number where letters would clash
+/// among those that are shown.
+fn letters(regions: &[String], shown: &[usize]) -> Vec<char> {
     let first: Vec<char> = regions
         .iter()
         .map(|name| name.chars().next().unwrap_or('?').to_ascii_uppercase())
         .collect();
-    let clash = (1..first.len()).any(|index| first[..index].contains(&first[index]));
-    if clash {
-        (0..regions.len())
-            .map(|index| {
-                u32::try_from(index + 1)
-                    .ok()
-                    .and_then(|n| char::from_digit(n, 36))
-            })
-            .map(|letter| letter.unwrap_or('?'))
-            .collect()
-    } else {
-        first
+    let clash = (1..shown.len()).any(|at| {
+        let (before, here) = (&shown[..at], shown[at]);
+        before.iter().any(|other| first[*other] == first[here])
+    });
+    if !clash {
+        return first;
     }
+    let number = |region: &usize| {
+        // The numbers of those that are shown have no gaps.
+        let place = shown.iter().position(|other| other == region)?;
+        char::from_digit(u32::try_from(place + 1).ok()?, 36)
+    };
+    let all = 0..regions.len();
+    all.map(|region| number(&region).unwrap_or('?')).collect()
 }
 
 fn time_line(
@@ -90,13 +136,17 @@ fn time_line(
     let buckets = timeline.service(service);
     let columns = timeline.len().max(1);
     let tracks = states::tracks(report, service);
+    let shown = report.shown(service);
+    let letters = letters(&info.regions, &shown);
+    let rows = rows_of_regions(info.is_cosmos, &letters);
+    let reads = report.account_reads(service);
     let label_width = tracks
         .iter()
         .map(|track| track.label.chars().count())
-        .chain(["served by".len()])
+        .chain(rows.iter().map(|row| row.label.len()))
+        .chain((!reads.is_empty()).then_some(ACCOUNT_READ.len()))
         .max()
         .unwrap_or(0);
-    let letters = letters(&info.regions);
     writeln!(
         out,
         "{BOLD}{}{BOLD:#}  {DIM}one column is {}{DIM:#}",
@@ -109,11 +159,13 @@ fn time_line(
         "",
         axis(width_ms, columns)
     )?;
-    let served: String = buckets
-        .iter()
-        .map(|bucket| served(bucket, &letters))
-        .collect();
-    writeln!(out, "  {:label_width$}  {served}", "served by")?;
+    for row in &rows {
+        let served: String = buckets.iter().map(|bucket| row.of(bucket)).collect();
+        // A service that is only read, say, needs no row for writes.
+        if rows.len() == 1 || !served.trim().is_empty() {
+            writeln!(out, "  {:label_width$}  {}", row.label, served.trim_end())?;
+        }
+    }
     let trouble: String = buckets.iter().map(trouble).collect();
     if !trouble.trim().is_empty() {
         writeln!(
@@ -122,6 +174,10 @@ fn time_line(
             "trouble",
             trouble.trim_end()
         )?;
+    }
+    if !reads.is_empty() {
+        let signs = account_signs(&reads, width_ms, columns);
+        writeln!(out, "  {ACCOUNT_READ:label_width$}  {signs}")?;
     }
     let mut mixed = false;
     for track in &tracks {
@@ -134,20 +190,29 @@ fn time_line(
         }
         out.push('\n');
     }
-    let mut key: Vec<String> = letters
+    let mut key: Vec<String> = shown
         .iter()
-        .zip(&info.regions)
-        .map(|(letter, region)| format!("{letter} {region}"))
+        .map(|region| format!("{} {}", letters[*region], info.regions[*region]))
         .collect();
     if !trouble.trim().is_empty() {
-        key.push("! failed  x refused  ~ dropped by the caller".to_owned());
+        key.extend(["! failed", "x refused", "~ dropped by the caller"].map(str::to_owned));
     }
     if tracks.is_empty() {
         key.push("circuits closed and gate open all the time".to_owned());
     } else {
-        key.push("─ closed, read-write  ▒ half open, trial  █ open, read-only".to_owned());
+        let states = [
+            "─ closed, read-write",
+            "▒ half open, trial",
+            "█ open, read-only",
+        ];
+        key.extend(states.map(str::to_owned));
     }
-    let mut keys = vec![key.join("  ")];
+    let mut keys = lines_of(key);
+    if !reads.is_empty() {
+        keys.push(
+            "● the account document was read  ○ a host that was asked for it had none".to_owned(),
+        );
+    }
     if mixed {
         keys.push("▄ open for a part of the column  ▞ that, and half open".to_owned());
     }
@@ -156,6 +221,39 @@ fn time_line(
     }
     out.push('\n');
     Ok(())
+}
+
+/// Words in lines that are no longer than a time line.
+fn lines_of(words: Vec<String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        let length = |text: &str| text.chars().count();
+        match lines.last_mut() {
+            Some(line) if length(line) + 2 + length(&word) <= COLUMNS => {
+                line.push_str("  ");
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+/// When the account was read: one sign for each column.
+fn account_signs(reads: &[(u64, bool)], width_ms: u64, columns: usize) -> String {
+    let mut signs = vec![' '; columns];
+    for (at_ms, good) in reads {
+        let column = usize::try_from(at_ms / width_ms).unwrap_or(usize::MAX);
+        if let Some(sign) = signs.get_mut(column) {
+            // A read that failed is not hidden by one that did not.
+            *sign = if *good && *sign != '○' {
+                '●'
+            } else {
+                '○'
+            };
+        }
+    }
+    signs.into_iter().collect::<String>().trim_end().to_owned()
 }
 
 /// The sign for the states of one column.
@@ -185,19 +283,6 @@ fn axis(width_ms: u64, columns: usize) -> String {
         .collect::<String>()
         .trim_end()
         .to_owned()
-}
-
-/// The region that served most of a column.
-fn served(bucket: &Bucket, letters: &[char]) -> char {
-    bucket
-        .regions
-        .iter()
-        .zip(letters)
-        .filter(|(region, _)| region.served > 0)
-        // The first of equals, as the order of regions has it.
-        .rev()
-        .max_by_key(|(region, _)| region.served)
-        .map_or(' ', |(_, letter)| *letter)
 }
 
 /// The worst that callers met in a column.

@@ -55,6 +55,8 @@ pub(crate) struct RegionBucket {
     pub(crate) bad: u64,
     /// Operations that this region's answer ended, by the time of the answer.
     pub(crate) served: u64,
+    /// Those of them that were writes, where reads and writes may go to different regions.
+    pub(crate) wrote: u64,
 }
 
 impl Bucket {
@@ -76,6 +78,7 @@ impl Bucket {
             mine.good += region.good;
             mine.bad += region.bad;
             mine.served += region.served;
+            mine.wrote += region.wrote;
         }
         self.succeeded += other.succeeded;
         self.failed += other.failed;

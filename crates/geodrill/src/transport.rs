@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::HOST;
-use http::{HeaderName, Request, Response, Uri};
+use http::{HeaderName, Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use tower_geo::fault::Sent;
 use tower_service::Service;
@@ -31,6 +31,8 @@ pub(crate) struct Told {
     /// Given up because another send had won, not because its time was over.
     pub(crate) outrun: bool,
     pub(crate) purpose: Option<&'static str>,
+    /// It is asked for no data, so it is no traffic of its region.
+    pub(crate) is_no_traffic: bool,
 }
 
 /// Reads [`Told`] off a request.
@@ -118,6 +120,20 @@ impl Transport {
         })
     }
 
+    /// The answer where no rule has one: a host is as slow as the drill says, and the account
+    /// document is part of what it has.
+    fn answer_of_host(&self, method: &Method, sent: &Sent<'_>, at: Duration) -> Arc<Answer> {
+        let of_host = self.stage.script().answer_of_host(sent.host());
+        let mut accounts = self.stage.accounts();
+        match accounts.answer(sent.host(), method, sent.path(), at) {
+            Some(document) => Arc::new(Answer {
+                latency: of_host.latency,
+                ..document
+            }),
+            None => of_host,
+        }
+    }
+
     /// Writes the send down and takes its answer from the script.
     fn begin<B>(&self, request: &Request<B>) -> (Arc<Answer>, Option<Visit>, Line) {
         let uri = request.uri();
@@ -132,8 +148,9 @@ impl Transport {
             Some(answer) if answer.applied => self.visit(request, region, false),
             Some(_) => None,
         };
-        let answer = of_rule.unwrap_or_else(|| self.stage.script().answer_of_host(sent.host()));
-        self.stage.sent(self.service, region);
+        let answer = of_rule.unwrap_or_else(|| self.answer_of_host(request.method(), &sent, at));
+        let traffic_of = region.filter(|_| !told.is_no_traffic);
+        self.stage.sent(self.service, traffic_of);
         let sends = match request.extensions().get::<Ticket>() {
             Some(ticket) => Arc::clone(&ticket.0),
             None => {
@@ -172,7 +189,7 @@ impl Transport {
         let line = Line {
             stage: Arc::clone(&self.stage),
             service: self.service,
-            region,
+            traffic_of,
             at_ms,
             sends,
             index,
@@ -300,7 +317,8 @@ async fn read<B: Body>(body: B, keep: bool) -> Option<Bytes> {
 struct Line {
     stage: Arc<Stage>,
     service: usize,
-    region: Option<usize>,
+    /// The region whose traffic it is.
+    traffic_of: Option<usize>,
     at_ms: u64,
     sends: Arc<Sends>,
     index: usize,
@@ -318,7 +336,7 @@ impl Line {
             record.reply = Some(reply);
         }
         self.stage
-            .replied(self.service, self.region, self.at_ms, reply, before);
+            .replied(self.service, self.traffic_of, self.at_ms, reply, before);
     }
 
     fn caller_leaves(&self) -> bool {

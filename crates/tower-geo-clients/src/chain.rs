@@ -3,8 +3,9 @@
 use std::error::Error as StdError;
 use std::io;
 
+use tower_geo::ErrorKind;
 #[cfg(any(feature = "object-store", feature = "azure-core"))]
-use tower_geo::{ClassifyFault, ErrorKind, Fault, StandardFaults};
+use tower_geo::{ClassifyFault, Fault, StandardFaults};
 
 /// Finds the error of our stack in what a client reports: the outermost one in its chain of
 /// sources, or `None` if nothing of ours is in it.
@@ -14,6 +15,26 @@ use tower_geo::{ClassifyFault, ErrorKind, Fault, StandardFaults};
 #[must_use]
 pub fn geo_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a tower_geo::Error> {
     find(error)
+}
+
+/// Whether the stack has ended the operation: refused it, or given it up. A client that repeats it
+/// all the same multiplies sends (T8).
+///
+/// The adapters here act on it by themselves. It is for an adapter of your own, which has to tell
+/// its client whether an error may be repeated. False where a layer has only passed an error on
+/// (one of another host, say, or a body that has broken off), where there is no error of ours, and
+/// for a write that ended only because its body could be sent once: whoever has the body may send
+/// it again.
+#[must_use]
+pub fn is_final(error: &(dyn StdError + 'static)) -> bool {
+    geo_error(error).is_some_and(|ours| match ours.kind() {
+        ErrorKind::NotReplayable => false,
+        // A layer that only passes errors on (the gate, the breaker, all of them for a host that
+        // is not ours) has sent nothing by itself and decided nothing, and so has a body that
+        // stalls: there is no trail.
+        ErrorKind::Transport => !ours.trail().sends().is_empty(),
+        _ => true,
+    })
 }
 
 /// The first error of that type in a chain.
@@ -53,18 +74,15 @@ pub(crate) enum Meaning {
 #[cfg(any(feature = "object-store", feature = "azure-core"))]
 impl Meaning {
     pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
+        if is_final(error) {
+            return Self::Final;
+        }
         if let Some(ours) = geo_error(error) {
-            match ours.kind() {
-                ErrorKind::NotReplayable => return Self::NeedsBody,
-                // A layer that only passes errors on (the gate, the breaker, all of them for a
-                // host that is not ours) has sent nothing by itself and decided nothing, and so
-                // has a body that stalls: there is no trail.
-                ErrorKind::Transport if ours.trail().sends().is_empty() => {
-                    if ours.is_timeout() {
-                        return Self::TimedOut;
-                    }
-                }
-                _ => return Self::Final,
+            if ours.kind() == ErrorKind::NotReplayable {
+                return Self::NeedsBody;
+            }
+            if ours.is_timeout() {
+                return Self::TimedOut;
             }
         }
         match StandardFaults::default().classify(error) {
@@ -73,6 +91,14 @@ impl Meaning {
             _ => Self::Broken,
         }
     }
+}
+
+/// Whether reqwest, below another client, could not even build the request. Not by its type: this
+/// crate may be built without it.
+#[cfg(any(feature = "object-store", feature = "azure-core"))]
+pub(crate) fn was_not_built(error: &(dyn StdError + 'static)) -> bool {
+    std::iter::successors(Some(error), |&cause| next(cause))
+        .any(|cause| cause.to_string().starts_with("builder error"))
 }
 
 /// The error of a client that says that it could not connect, in a form that the layers know: an

@@ -88,4 +88,4 @@ pub mod object_store;
 #[cfg(feature = "reqwest")]
 pub mod reqwest;
 
-pub use chain::geo_error;
+pub use chain::{geo_error, is_final};

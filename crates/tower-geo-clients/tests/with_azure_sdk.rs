@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/frames.rs"]
+mod frames;
+#[path = "support/sas.rs"]
+mod sas;
 mod support;
 
 use std::num::NonZero;
@@ -25,7 +29,8 @@ use azure_storage_queue::{QueueClient, QueueClientOptions};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use http::Method;
-use support::{Cloud, Count, PATIENCE, account, account_sas, pattern};
+use sas::account_sas;
+use support::{Cloud, Count, PATIENCE, account, pattern};
 use tower::ServiceBuilder;
 use tower_geo::{Account, StorageService};
 use tower_geo_clients::azure_core::{SdkBodies, SdkBody, ServiceClient, transport};
@@ -234,6 +239,56 @@ async fn bodies_are_moved_and_never_copied() {
     assert_eq!(*seen.lock().unwrap(), [(Some(1000), up.as_ptr() as usize)]);
 }
 
+/// Frames come one by one, as the transport gives them. Of headers the SDK keeps one value each, as
+/// text; trailers it has no use for.
+#[tokio::test(start_paused = true)]
+async fn answers_are_streamed() {
+    use futures::{FutureExt, StreamExt};
+
+    let (hand, transport) = frames::by_hand();
+    let inner: Arc<dyn HttpClient> = Arc::new(ServiceClient::new(transport));
+    let layer = account().blob().layer().body_policy(SdkBodies::default());
+    let client = ServiceClient::layered(inner, &layer);
+    let url: Url = format!("https://{PRIMARY}/photos/cat").parse().unwrap();
+    let request = azure_core::http::Request::new(url, azure_core::http::Method::Get);
+    let response = client.execute_request(&request).await.unwrap();
+    assert_eq!(response.headers().get_str(&"etag".into()).unwrap(), "\"1\"");
+    let mut body = response.into_body();
+    assert!(body.next().now_or_never().is_none());
+    for data in ["me", "ow"] {
+        hand.give(data);
+        let got = body.next().now_or_never().flatten().unwrap().unwrap();
+        assert_eq!(got, data);
+        assert!(body.next().now_or_never().is_none());
+    }
+    hand.end();
+    assert!(body.next().now_or_never().unwrap().is_none());
+}
+
+/// A request that cannot be built is the program's fault, and no region's.
+#[tokio::test]
+async fn request_that_cannot_be_built_counts_against_no_region() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let service = tower_geo::GeoService::azure_storage("http://127.0.0.1:9/contoso")
+        .storage_service(StorageService::Blob)
+        .secondary("http://127.0.0.1:9/contoso-secondary")
+        .location_mode(tower_geo::LocationMode::PrimaryThenSecondary)
+        .build()
+        .unwrap();
+    let http = reqwest::Client::builder().https_only(true).build().unwrap();
+    let transport = transport(&service, Arc::new(http));
+    let url = "http://127.0.0.1:9/contoso/photos/cat?sig=secret".parse();
+    let cat = BlobClient::new(url.unwrap(), None, Some(blob_options(transport))).unwrap();
+    for _ in 0..12 {
+        let error = cat.get_properties(None).await.unwrap_err();
+        let ours = geo_error(&error).unwrap();
+        assert_eq!(ours.kind(), tower_geo::ErrorKind::Config, "{error}");
+        assert!(ours.was_never_sent());
+        assert!(!ours.to_string().contains("secret"), "{ours}");
+    }
+    assert_eq!(service.gate().status, tower_geo::GateStatus::ReadWrite);
+}
+
 fn reqwest(cloud: &Cloud) -> Arc<dyn HttpClient> {
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(cloud.ca.client_config().unwrap())
@@ -254,7 +309,7 @@ fn blob_options(transport: Transport) -> BlobClientOptions {
     }
 }
 
-async fn end_to_end(cloud: &Cloud, transport: Transport, account: &Account) {
+async fn end_to_end(cloud: &Cloud, transport: Transport, calls: &Count, account: &Account) {
     let url = |path: &str| -> Url {
         format!("{}/{path}?{}", cloud.url(), account_sas())
             .parse()
@@ -328,11 +383,16 @@ async fn end_to_end(cloud: &Cloud, transport: Transport, account: &Account) {
             5 << 20
         );
         // G1: by now the circuit is open, and writes are refused at once.
+        calls.take();
+        let (arrived, started) = (cloud.arrived(), tokio::time::Instant::now());
         let error = cat.upload(text("woof"), None).await.unwrap_err();
         assert!(
             geo_error(&error).is_some_and(tower_geo::Error::is_read_only),
             "{outage:?}: {error}"
         );
+        assert_eq!(calls.take(), 1);
+        assert_eq!(cloud.arrived(), arrived, "nothing was sent");
+        assert!(started.elapsed() < PATIENCE / 2);
         let parts = BlobClientDownloadOptions {
             partition_size: NonZero::new(1 << 20),
             ..Default::default()
@@ -373,25 +433,25 @@ async fn end_to_end(cloud: &Cloud, transport: Transport, account: &Account) {
 #[tokio::test]
 async fn outage_over_the_transport_of_the_sdk() {
     let cloud = Cloud::start(StorageService::Blob).await;
-    let account = account();
-    let transport = transport(&account.blob(), reqwest(&cloud));
-    end_to_end(&cloud, transport, &account).await;
+    let (account, calls) = (account(), Count::default());
+    let layers = ServiceBuilder::new()
+        .layer(calls.clone())
+        .layer(account.blob().layer().body_policy(SdkBodies::default()));
+    let client = ServiceClient::layered(reqwest(&cloud), &layers);
+    end_to_end(&cloud, Transport::new(Arc::new(client)), &calls, &account).await;
 }
 
 /// The same with hyper as the transport.
 #[tokio::test]
 async fn outage_over_a_tower_service() {
     let cloud = Cloud::start(StorageService::Blob).await;
-    let account = account();
+    let (account, calls) = (account(), Count::default());
     let stack = ServiceBuilder::new()
+        .layer(calls.clone())
         .layer(account.blob().layer().body_policy(SdkBodies::default()))
         .service(cloud.hyper::<SdkBody>());
-    end_to_end(
-        &cloud,
-        Transport::new(Arc::new(ServiceClient::new(stack))),
-        &account,
-    )
-    .await;
+    let client = ServiceClient::new(stack);
+    end_to_end(&cloud, Transport::new(Arc::new(client)), &calls, &account).await;
 }
 
 /// I2, R1: receiving takes messages away, so it is a write; peeking is a read.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/frames.rs"]
+mod frames;
 mod support;
 
 use std::sync::Arc;
@@ -311,6 +313,68 @@ async fn bodies_are_moved_and_never_copied() {
     assert_eq!(*seen.lock().unwrap(), [(Some(1000), up.as_ptr() as usize)]);
 }
 
+/// Frames come one by one, as the transport gives them, and trailers after them; headers as they are.
+#[tokio::test(start_paused = true)]
+async fn answers_are_streamed_with_their_headers_and_trailers() {
+    let (hand, transport) = frames::by_hand();
+    let stack = ServiceBuilder::new()
+        .layer(account().blob().layer().clone_bodies())
+        .service(transport);
+    let inner = ServiceConnector::new(stack);
+    // Both ways: a layered connector over one that is a service.
+    let connector = LayeredConnector::new(inner, tower_layer::Identity::new());
+    let client = connector.connect(&ClientOptions::new()).unwrap();
+    let request = http::Request::get(format!("https://{PRIMARY}/photos/cat"));
+    let request = request.body(Vec::new().into()).unwrap();
+    let (head, mut body) = client.execute(request).await.unwrap().into_parts();
+    assert_eq!(
+        frames::values(&head.headers, "x-ms-meta-of"),
+        [b"one", b"two"]
+    );
+    assert_eq!(
+        frames::values(&head.headers, "x-ms-meta-bytes"),
+        [b"caf\xe9"]
+    );
+    assert_eq!(frames::now(&mut body), None);
+    for data in ["me", "ow"] {
+        hand.give(data);
+        assert_eq!(frames::now(&mut body).unwrap(), data);
+        assert_eq!(frames::now(&mut body), None);
+    }
+    hand.end();
+    assert!(frames::now(&mut body).unwrap().contains("crc64"));
+    assert_eq!(frames::now(&mut body).unwrap(), "the end");
+}
+
+/// A request that cannot be built is the program's fault, and no region's: here `http`, which has
+/// to be allowed.
+#[tokio::test]
+async fn request_that_cannot_be_built_counts_against_no_region() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let service = tower_geo::GeoService::azure_storage("http://127.0.0.1:9/contoso")
+        .storage_service(StorageService::Blob)
+        .secondary("http://127.0.0.1:9/contoso-secondary")
+        .location_mode(tower_geo::LocationMode::PrimaryThenSecondary)
+        .build()
+        .unwrap();
+    let layers = service.layer().clone_bodies();
+    let store = MicrosoftAzureBuilder::new()
+        .with_account(support::ACCOUNT)
+        .with_access_key(KEY)
+        .with_container_name("photos")
+        .with_endpoint("http://127.0.0.1:9/contoso".into())
+        .with_http_connector(LayeredConnector::new(ReqwestConnector::default(), layers))
+        .build()
+        .unwrap();
+    for _ in 0..12 {
+        let error = store.head(&Path::from("cat")).await.unwrap_err();
+        let ours = geo_error(&error).unwrap();
+        assert_eq!(ours.kind(), tower_geo::ErrorKind::Config, "{error}");
+        assert!(ours.was_never_sent());
+    }
+    assert_eq!(service.gate().status, tower_geo::GateStatus::ReadWrite);
+}
+
 async fn end_to_end(cloud: &Cloud, store: MicrosoftAzure, calls: &Count, account: &Account) {
     let (cat, big) = (Path::from("my cat+dog 100%"), Path::from("big"));
     store.put(&cat, "meow".into()).await.unwrap();
@@ -331,9 +395,14 @@ async fn end_to_end(cloud: &Cloud, store: MicrosoftAzure, calls: &Count, account
             "{outage:?}"
         );
         assert_eq!(store.get_range(&cat, 1..3).await.unwrap(), "eo");
+        // Parts that are far apart are downloaded one by one.
+        let parts = store.get_ranges(&big, &[0..9, (11 << 20)..(12 << 20)]);
+        let parts = parts.await.unwrap();
+        assert!(parts[0] == content[..9] && parts[1] == content[11 << 20..]);
         assert_eq!(store.head(&big).await.unwrap().size, 12 << 20);
         // G1: by now the circuit is open, and writes are refused at once.
         calls.take();
+        let arrived = cloud.arrived();
         let started = tokio::time::Instant::now();
         let error = store.put(&cat, "woof".into()).await.unwrap_err();
         assert!(
@@ -341,6 +410,7 @@ async fn end_to_end(cloud: &Cloud, store: MicrosoftAzure, calls: &Count, account
             "{outage:?}: {error}"
         );
         assert_eq!(calls.take(), 1);
+        assert_eq!(cloud.arrived(), arrived, "nothing was sent");
         assert!(started.elapsed() < PATIENCE / 2);
         let list: Vec<_> = store.list(None).try_collect().await.unwrap();
         assert_eq!(list.len(), 2);

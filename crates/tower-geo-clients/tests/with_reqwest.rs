@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/frames.rs"]
+mod frames;
+#[path = "support/sas.rs"]
+mod sas;
 mod support;
 
 use std::sync::Arc;
@@ -12,7 +16,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{Method, StatusCode};
 use reqwest::{Body, Client, Response};
-use support::{Cloud, Count, account, account_sas, pattern, settings};
+use sas::account_sas;
+use support::{Cloud, Count, account, pattern, settings};
 use tower::ServiceBuilder;
 use tower_geo::{Account, ErrorKind, RequestOptions, Served, StorageService};
 use tower_geo_clients::geo_error;
@@ -220,6 +225,64 @@ async fn answers_are_repeated_by_the_client_unless_switched_off() {
     }
 }
 
+/// Frames come one by one, as the transport gives them, and trailers after them; headers as they are.
+#[tokio::test(start_paused = true)]
+async fn answers_are_streamed_with_their_headers_and_trailers() {
+    let (hand, transport) = frames::by_hand();
+    let stack = ServiceBuilder::new()
+        .layer(
+            account()
+                .blob()
+                .layer()
+                .body_policy(ReqwestBodies::default()),
+        )
+        .service(transport);
+    let url = "https://contoso.blob.core.windows.net/photos/cat";
+    let request = reqwest::Request::new(Method::GET, url.parse().unwrap());
+    let response = GeoClient::over(stack).execute(request).await.unwrap();
+    assert_eq!(
+        frames::values(response.headers(), "x-ms-meta-of"),
+        [b"one", b"two"]
+    );
+    assert_eq!(
+        frames::values(response.headers(), "x-ms-meta-bytes"),
+        [b"caf\xe9"]
+    );
+    let mut body = Body::from(response);
+    assert_eq!(frames::now(&mut body), None);
+    for data in ["me", "ow"] {
+        hand.give(data);
+        assert_eq!(frames::now(&mut body).unwrap(), data);
+        assert_eq!(frames::now(&mut body), None);
+    }
+    hand.end();
+    assert!(frames::now(&mut body).unwrap().contains("crc64"));
+    assert_eq!(frames::now(&mut body).unwrap(), "the end");
+}
+
+/// A request that cannot be built is the program's fault, and no region's.
+#[tokio::test]
+async fn request_that_cannot_be_built_counts_against_no_region() {
+    let (store, account) = local().await;
+    let http = plain().https_only(true).build().unwrap();
+    let geo = GeoClient::new(http.clone(), &account.blob());
+    for _ in 0..12 {
+        let request = http.get(cat(&store)).build().unwrap();
+        let error = geo.execute(request).await.unwrap_err();
+        let ours = geo_error(&error).unwrap();
+        assert_eq!(ours.kind(), ErrorKind::Config, "{error}");
+        assert!(ours.was_never_sent());
+    }
+    let http = plain().build().unwrap();
+    let geo = GeoClient::new(http.clone(), &account.blob());
+    let response = geo.execute(http.get(cat(&store)).build().unwrap()).await;
+    assert!(
+        Served::of(response.unwrap().extensions()).is_none(),
+        "from the primary, at once"
+    );
+    assert_eq!(store.requests(Side::Secondary), 0);
+}
+
 /// The time-out of one request, set with reqwest's builder, holds for each send.
 #[tokio::test]
 async fn time_out_of_the_request_is_kept() {
@@ -302,8 +365,11 @@ async fn outage_end_to_end() {
             geo.execute(head).await.unwrap().headers()["content-length"],
             "3145728"
         );
+        let (arrived, started) = (cloud.arrived(), tokio::time::Instant::now());
         let result = geo.execute(put("photos/my%20cat", "", "woof".into())).await;
         assert_eq!(kind_of(result), Some(ErrorKind::ReadOnly), "{outage:?}");
+        assert_eq!(cloud.arrived(), arrived, "nothing was sent");
+        assert!(started.elapsed() < support::PATIENCE / 2);
         let list = geo
             .execute(get("photos", "restype=container&comp=list&"))
             .await

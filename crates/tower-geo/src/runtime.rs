@@ -8,11 +8,15 @@ use std::time::{Instant, SystemTime};
 use tower_geo_policy::azure_storage::StorageService;
 use tower_geo_policy::budget::Budget;
 use tower_geo_policy::config_error::ConfigError;
+#[cfg(feature = "cosmos")]
+use tower_geo_policy::cosmos::Cause;
 use tower_geo_policy::freshness::CopyRules;
+use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::operation::{Advice, Context};
 use tower_geo_policy::repeats::FailedIds;
 use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::ServiceState;
+use tower_geo_policy::tick::Tick;
 
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
@@ -27,6 +31,8 @@ pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// A number from `0.0..1.0`.
 pub(crate) type Random = Arc<dyn Fn() -> f64 + Send + Sync>;
 
+/// Aligned as [`SERVICE_ALIGN`] says.
+#[repr(align(128))]
 pub(crate) struct Runtime {
     pub(crate) retry: RetrySettings,
     pub(crate) budgets: Box<[Budget]>,
@@ -144,6 +150,26 @@ impl Runtime {
         self.has_retry.load(Ordering::Relaxed)
     }
 
+    /// A gate refused a write. No write gets through that could find out that the account has
+    /// another writer by now, so that is reason enough to read it, every 15 s (C7).
+    #[cfg_attr(
+        not(feature = "cosmos"),
+        expect(
+            clippy::missing_const_for_fn,
+            clippy::unused_self,
+            unused_variables,
+            reason = "other writers come with accounts"
+        )
+    )]
+    pub(crate) fn write_was_refused(&self, why: ReadOnlyWhy, now: Tick) {
+        #[cfg(feature = "cosmos")]
+        if matches!(why, ReadOnlyWhy::Breaker | ReadOnlyWhy::Group) {
+            if let Some(shared) = &self.cosmos {
+                shared.account.ask(Cause::Circuit, now);
+            }
+        }
+    }
+
     /// Whether nobody has been warned yet of a client that repeats what we gave up (T8).
     pub(crate) fn first_warning_of_repeats(&self) -> bool {
         !self.warned_of_repeats.swap(true, Ordering::Relaxed)
@@ -168,7 +194,10 @@ pub(crate) fn context(state: &State) -> Context<'_, Runtime> {
     }
 }
 
-/// A number that no other service has while this one lives.
+/// Numbers of services are multiples of this, so that a scope can keep its notes below them.
+pub(crate) const SERVICE_ALIGN: usize = align_of::<Runtime>();
+
+/// A number that no other service has while this one lives: a multiple of [`SERVICE_ALIGN`].
 #[inline]
 pub(crate) fn service_id(state: &State) -> usize {
     std::ptr::from_ref(state.extra()) as usize

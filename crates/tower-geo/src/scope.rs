@@ -10,7 +10,7 @@ use http::Uri;
 
 use crate::error::Error;
 use crate::known::Known;
-use crate::runtime::{State, service_id};
+use crate::runtime::{SERVICE_ALIGN, State, service_id};
 
 /// Our layers, from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,38 +34,52 @@ impl Rank {
     }
 }
 
+/// What a layer left for those below it, in one word: the service as [`service_id`], which ends in
+/// zeros, and in their place the rank of the layer and what follows.
 #[derive(Clone, Copy)]
-struct Scope {
-    /// The service, as [`service_id`]; 0 is none.
-    service: usize,
-    rank: Rank,
-    driven: bool,
-    /// Whether the request is to one of this service's regions, as far as the layer has looked.
-    owns: bool,
-    dropped: Dropped,
-}
+struct Scope(usize);
 
-/// Why sends are dropped in a scope.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dropped {
-    /// The caller has left.
-    Left,
-    /// Its time was over.
-    TimedOut,
-    /// A hedge has won (H4).
-    Outrun,
+impl Scope {
+    /// No service.
+    const NONE: Self = Self(0);
+    const RANK: usize = 0b111;
+    /// Whether a layer above drives the operation.
+    const DRIVEN: usize = 1 << 3;
+    /// Whether the request is to one of this service's regions, as far as the layer has looked.
+    const OWNS: usize = 1 << 4;
+    /// Sends are dropped because their time was over. If neither this nor the next holds: because
+    /// the caller has left.
+    const TIMED_OUT: usize = 1 << 5;
+    /// Sends are dropped because a hedge has won (H4).
+    const OUTRUN: usize = 1 << 6;
+    /// All of the above.
+    const REST: usize = SERVICE_ALIGN - 1;
+
+    /// What was left, if it is of this service.
+    #[inline]
+    const fn of(self, service: usize) -> Option<usize> {
+        let rest = self.0 ^ service;
+        if rest <= Self::REST { Some(rest) } else { None }
+    }
+
+    #[inline]
+    fn has(self, service: usize, what: usize) -> bool {
+        self.of(service).is_some_and(|rest| rest & what != 0)
+    }
+
+    const fn rank(self) -> Rank {
+        match self.0 & Self::RANK {
+            0 => Rank::Resume,
+            1 => Rank::Gate,
+            2 => Rank::Retry,
+            3 => Rank::Redirect,
+            _ => Rank::Breaker,
+        }
+    }
 }
 
 thread_local! {
-    static SCOPE: Cell<Scope> = const {
-        Cell::new(Scope {
-            service: 0,
-            rank: Rank::Gate,
-            driven: false,
-            owns: false,
-            dropped: Dropped::Left,
-        })
-    };
+    static SCOPE: Cell<Scope> = const { Cell::new(Scope::NONE) };
 }
 
 /// Restores the scope that was there before.
@@ -82,73 +96,66 @@ impl Drop for Guard {
 /// A layer of that rank calls or polls what is below it.
 #[inline]
 pub(crate) fn enter(service: usize, rank: Rank) -> Guard {
-    enter_with(service, rank, false)
+    enter_with(service, rank, 0)
 }
 
 /// The same with a request that is known to be to one of the service's own regions.
 #[inline]
 pub(crate) fn enter_own(service: usize, rank: Rank) -> Guard {
-    enter_with(service, rank, true)
+    enter_with(service, rank, Scope::OWNS)
 }
 
 #[inline]
-fn enter_with(service: usize, rank: Rank, owns: bool) -> Guard {
+fn enter_with(service: usize, rank: Rank, owns: usize) -> Guard {
     let before = SCOPE.get();
-    let is_same = before.service == service;
-    SCOPE.set(Scope {
-        service,
-        rank,
-        driven: (is_same && before.driven) || matches!(rank, Rank::Retry | Rank::Redirect),
-        owns: owns || (is_same && before.owns),
-        dropped: Dropped::Left,
-    });
+    let handed_down = before.of(service).unwrap_or(0) & (Scope::DRIVEN | Scope::OWNS);
+    let driven = match rank {
+        Rank::Retry | Rank::Redirect => Scope::DRIVEN,
+        Rank::Resume | Rank::Gate | Rank::Breaker => 0,
+    };
+    SCOPE.set(Scope(service | rank as usize | driven | owns | handed_down));
     Guard(before)
 }
 
 /// What is dropped in this scope is dropped because its time was over.
 pub(crate) fn enter_time_out(service: usize) -> Guard {
-    enter_drop(service, Dropped::TimedOut)
+    enter_drop(service, Scope::TIMED_OUT)
 }
 
 /// What is dropped in this scope has lost against a hedge (H4).
 pub(crate) fn enter_outrun(state: &State) -> Guard {
-    enter_drop(service_id(state), Dropped::Outrun)
+    enter_drop(service_id(state), Scope::OUTRUN)
 }
 
-fn enter_drop(service: usize, dropped: Dropped) -> Guard {
+fn enter_drop(service: usize, why: usize) -> Guard {
     let before = SCOPE.get();
-    SCOPE.set(Scope {
-        service,
-        dropped,
-        ..before
-    });
+    let kept = before.0 & (Scope::RANK | Scope::DRIVEN | Scope::OWNS);
+    SCOPE.set(Scope(service | kept | why));
     Guard(before)
 }
 
 /// Whether the drop that is under way is of a send of this service that a hedge has outrun.
 pub(crate) fn is_outrun(service: usize) -> bool {
-    let scope = SCOPE.get();
-    scope.service == service && scope.dropped == Dropped::Outrun
+    SCOPE.get().has(service, Scope::OUTRUN)
 }
 
 /// Whether a layer above drives the operation of this service.
 #[inline]
 pub(crate) fn is_driven(service: usize) -> bool {
-    let scope = SCOPE.get();
-    scope.service == service && scope.driven
+    SCOPE.get().has(service, Scope::DRIVEN)
 }
 
 /// Whether the drop that is under way is a time-out of a driver of this service.
 pub(crate) fn is_time_out(service: usize) -> bool {
-    let scope = SCOPE.get();
-    scope.service == service && scope.dropped == Dropped::TimedOut
+    SCOPE.get().has(service, Scope::TIMED_OUT)
 }
 
 /// The layer of ours that stands above although it belongs below, or is there twice.
 #[inline]
 pub(crate) fn misplaced_above(service: usize, rank: Rank) -> Option<Rank> {
     let scope = SCOPE.get();
-    (scope.service == service && scope.rank >= rank).then_some(scope.rank)
+    let rest = scope.of(service)?;
+    (rest & Scope::RANK >= rank as usize).then(|| scope.rank())
 }
 
 /// Why a layer must not stand where it does, if so (E4): another one of ours above belongs below,
@@ -156,18 +163,26 @@ pub(crate) fn misplaced_above(service: usize, rank: Rank) -> Option<Rank> {
 #[inline]
 pub(crate) fn mistake(state: &State, rank: Rank, uri: &Uri) -> Option<Error> {
     let scope = SCOPE.get();
-    if scope.service == service_id(state) {
-        (scope.rank >= rank).then(|| misplaced(state, rank, scope.rank))
-    } else if scope.owns {
-        of_two_services(state, rank, scope.rank, uri)
-    } else {
-        None
+    let is_fine = match scope.of(service_id(state)) {
+        Some(rest) => rest & Scope::RANK < rank as usize,
+        None => scope.0 & Scope::OWNS == 0,
+    };
+    if is_fine {
+        return None;
+    }
+    look_closer(state, rank, scope, uri)
+}
+
+#[cold]
+fn look_closer(state: &State, rank: Rank, scope: Scope, uri: &Uri) -> Option<Error> {
+    match scope.of(service_id(state)) {
+        Some(_) => Some(misplaced(state, rank, scope.rank())),
+        None => of_two_services(state, rank, scope.rank(), uri),
     }
 }
 
 /// A stack for several services has a request pass through the layers of those that it is not for
 /// (I8). Only when two take it for theirs do the layers not belong together.
-#[cold]
 fn of_two_services(state: &State, rank: Rank, above: Rank, uri: &Uri) -> Option<Error> {
     Known::now(state).regions(state).region_of(uri)?;
     let (layer, above) = (rank.layer_name(), above.layer_name());
@@ -199,35 +214,39 @@ pub(crate) fn misplaced(state: &State, rank: Rank, above: Rank) -> Error {
 mod tests {
     use super::*;
 
+    const A: usize = SERVICE_ALIGN;
+    const B: usize = 2 * SERVICE_ALIGN;
+
     #[test]
     fn a_scope_ends_with_its_guard() {
-        assert!(!is_driven(7));
+        assert!(!is_driven(A));
         {
-            let _retry = enter(7, Rank::Retry);
-            assert!(is_driven(7));
-            assert!(!is_driven(8), "another service is not meant");
-            let _redirect = enter(7, Rank::Redirect);
-            let _breaker = enter(7, Rank::Breaker);
-            assert!(is_driven(7));
-            assert_eq!(misplaced_above(7, Rank::Retry), Some(Rank::Breaker));
+            let _retry = enter(A, Rank::Retry);
+            assert!(is_driven(A));
+            assert!(!is_driven(B), "another service is not meant");
+            let _redirect = enter(A, Rank::Redirect);
+            let _breaker = enter(A, Rank::Breaker);
+            assert!(is_driven(A));
+            assert_eq!(misplaced_above(A, Rank::Retry), Some(Rank::Breaker));
         }
-        assert!(!is_driven(7));
-        assert_eq!(misplaced_above(7, Rank::Gate), None);
+        assert!(!is_driven(A));
+        assert_eq!(misplaced_above(A, Rank::Gate), None);
     }
 
     #[test]
     fn ownership_is_handed_down_within_a_service_only() {
-        let _retry = enter_own(7, Rank::Retry);
-        let _redirect = enter(7, Rank::Redirect);
-        assert!(SCOPE.get().owns);
-        let _other = enter(8, Rank::Retry);
-        assert!(!SCOPE.get().owns);
+        let _retry = enter_own(A, Rank::Retry);
+        let _redirect = enter(A, Rank::Redirect);
+        assert!(SCOPE.get().has(A, Scope::OWNS));
+        let _other = enter(B, Rank::Retry);
+        assert!(!SCOPE.get().has(A, Scope::OWNS));
+        assert!(!SCOPE.get().has(B, Scope::OWNS));
     }
 
     #[test]
     fn a_time_out_is_of_one_service() {
-        let _over = enter_time_out(3);
-        assert!(is_time_out(3));
-        assert!(!is_time_out(4));
+        let _over = enter_time_out(A);
+        assert!(is_time_out(A));
+        assert!(!is_time_out(B));
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Drill {
     pub(crate) services: Vec<Service>,
     /// By authority in lower case.
     pub(crate) hosts: IndexMap<String, Answer>,
+    /// What Cosmos accounts say of themselves, by the authority of the global host.
+    pub(crate) accounts: IndexMap<String, Account>,
     /// How far the secondary of a store is behind, by the authority of its primary.
     pub(crate) stores: IndexMap<String, Duration>,
     pub(crate) rules: Rules<Arc<Answer>>,
@@ -114,6 +116,12 @@ pub(crate) struct Service {
     pub(crate) read_your_writes: bool,
 }
 
+impl Service {
+    pub(crate) const fn is_cosmos(&self) -> bool {
+        matches!(self.kind, ServiceKind::Cosmos { .. })
+    }
+}
+
 /// A real read of the primary at an interval (B11).
 #[derive(Debug)]
 pub(crate) struct Monitor {
@@ -140,6 +148,38 @@ pub(crate) enum ServiceKind {
     Static {
         regions: Vec<Region>,
     },
+    Cosmos {
+        endpoint: Endpoint,
+        settings: Cosmos,
+    },
+}
+
+/// What a user says of a Cosmos account.
+#[derive(Debug)]
+pub(crate) struct Cosmos {
+    pub(crate) preferred: Vec<String>,
+    pub(crate) excluded: Vec<String>,
+    pub(crate) multi_write: bool,
+    pub(crate) discovery: bool,
+    pub(crate) refresh: Duration,
+    pub(crate) refresh_jitter: Duration,
+    pub(crate) mark_for: Duration,
+}
+
+/// What the account document says, from the start and from later instants on.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// At least one, the first from time 0 on; in order of time.
+    pub(crate) documents: Vec<Document>,
+}
+
+/// What the account document says from an instant on.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) from: Duration,
+    pub(crate) readable: Vec<String>,
+    pub(crate) writable: Vec<String>,
+    pub(crate) multi_write: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -280,6 +320,8 @@ pub(crate) struct RequestOptions {
     pub(crate) mode: Option<Mode>,
     /// The name of a region of the service.
     pub(crate) pin: Option<String>,
+    /// The regions to leave out, instead of those that the service leaves out.
+    pub(crate) excluded: Option<Vec<String>>,
 }
 
 /// What an operator does by hand.

@@ -107,8 +107,8 @@ pub(super) struct Service {
     pub(super) multi_write: Option<bool>,
     #[serde(default, deserialize_with = "given")]
     pub(super) discovery: Option<bool>,
-    #[serde(default)]
-    pub(super) refresh: Maybe<Millis>,
+    #[serde(default, deserialize_with = "given")]
+    pub(super) refresh: Option<Millis>,
     #[serde(default)]
     pub(super) refresh_jitter: Maybe<String>,
     #[serde(default, deserialize_with = "given")]
@@ -248,10 +248,6 @@ pub(super) struct Poll {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct Account {
     pub(super) readable: Vec<String>,
     pub(super) writable: Vec<String>,
@@ -263,10 +259,6 @@ pub(super) struct Account {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "read for its form; the rule behind it is not built yet"
-)]
 pub(super) struct AccountChange {
     pub(super) at: Millis,
     #[serde(default, deserialize_with = "given")]

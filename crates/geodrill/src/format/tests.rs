@@ -457,17 +457,12 @@ fn what_is_no_syntax_at_all_says_where() {
 
 #[test]
 fn keys_whose_rules_are_not_built_say_so() {
-    for (text, path) in [
-        (service(r#""writes_while_read_only": "defer""#), "services.b.writes_while_read_only"),
-        (
-            r#"{"services": {"d": {"provider": "cosmos", "endpoint": "https://a.test", "retry": {}}}}"#
-                .to_owned(),
-            "services.d.provider",
-        ),
-    ] {
-        let problem = problem(&text);
-        assert_eq!((problem.path(), problem.message()), (path, "not supported yet"));
-    }
+    let problem = problem(&service(r#""writes_while_read_only": "defer""#));
+    let told = (problem.path(), problem.message());
+    assert_eq!(
+        told,
+        ("services.b.writes_while_read_only", "not supported yet")
+    );
     drill(&format!(r#"{{"accounts": null, {BLOB}}}"#));
     // Their defaults are no use of them.
     drill(&service(
@@ -563,4 +558,172 @@ fn services_that_share_in_a_circle_are_refused() {
         "a": {"provider": "azure-storage", "endpoint": "https://a.test", "share_state_with": "b"},
         "b": {"provider": "azure-storage", "endpoint": "https://b.test", "share_state_with": "a"}}}"#;
     assert_eq!(problem(text).path(), "services.a.share_state_with");
+}
+
+/// A drill with a Cosmos service that has these keys, and more beside the services.
+fn docs(keys: &str, more: &str) -> String {
+    format!(
+        r#"{{"services": {{"docs": {{"provider": "cosmos", "endpoint": "https://acct.documents.azure.com"{keys}}},
+                           "mirror": {{"provider": "static", "regions": [{{"name": "eu", "endpoint": "https://eu.test"}}]}}}}{more}}}"#
+    )
+}
+
+/// C3, C4, C10: the defaults of a Cosmos service, exact and the product's.
+#[test]
+fn a_cosmos_service_has_the_defaults_of_the_format() {
+    let settings = |text: &str| {
+        let drill = drill(text);
+        let ServiceKind::Cosmos { settings, .. } = &drill.services[0].kind else {
+            panic!("{drill:?}");
+        };
+        let jitter = settings.refresh_jitter.as_secs();
+        assert_eq!(
+            (settings.refresh.as_secs(), settings.mark_for.as_secs()),
+            (300, 300)
+        );
+        assert!(settings.multi_write && settings.discovery);
+        assert!(settings.preferred.is_empty() && settings.excluded.is_empty());
+        jitter
+    };
+    assert_eq!(settings(&docs("", "")), 0);
+    assert_eq!(settings(&docs("", r#", "defaults": "product""#)), 15);
+    assert_eq!(
+        settings(&docs(r#", "refresh_jitter": "3s", "preferred": null"#, "")),
+        3
+    );
+    let none = docs(
+        r#", "refresh_jitter": "none", "excluded": []"#,
+        r#", "defaults": "product""#,
+    );
+    assert_eq!(settings(&none), 0);
+}
+
+/// Each key has one place, and what makes no sense is told with its path.
+#[test]
+fn cosmos_keys_are_checked_where_they_stand() {
+    for (keys, key) in [
+        (r#""endpoint": "https://127.0.0.1:1/acct""#, "endpoint"),
+        (r#""preferred": ["West US", " "]"#, "preferred[1]"),
+        (r#""preferred": "West US""#, "preferred"),
+        (r#""excluded": [7]"#, "excluded[0]"),
+        (r#""refresh": "0s""#, "refresh"),
+        (r#""refresh": null"#, "refresh"),
+        (r#""refresh_jitter": "some""#, "refresh_jitter"),
+        (r#""mark_for": "0s""#, "mark_for"),
+        (r#""multi_write": "yes""#, "multi_write"),
+        (r#""regions": []"#, "regions"),
+        (r#""secondary": "derive""#, "secondary"),
+        (r#""location_mode": "primary-only""#, "location_mode"),
+        (r#""last_sync": {"every": "1s"}"#, "last_sync"),
+        (r#""max_staleness": "1s""#, "max_staleness"),
+        (r#""read_your_writes": true"#, "read_your_writes"),
+    ] {
+        let endpoint = if key == "endpoint" {
+            ""
+        } else {
+            r#""endpoint": "https://a.test","#
+        };
+        let text =
+            format!(r#"{{"services": {{"d": {{"provider": "cosmos", {endpoint} {keys}}}}}}}"#);
+        assert_eq!(problem(&text).path(), format!("services.d.{key}"), "{keys}");
+    }
+    let missing = r#"{"services": {"d": {"provider": "cosmos"}}}"#;
+    assert_eq!(problem(missing).path(), "services.d.endpoint");
+    for (request, key) in [
+        (r#""service": "mirror", "excluded": ["eu"]"#, "excluded"),
+        (
+            r#""service": "docs", "excluded": ["eu", ""]"#,
+            "excluded[1]",
+        ),
+        (
+            r#""service": "docs", "location_mode": "primary-only""#,
+            "location_mode",
+        ),
+    ] {
+        let text = docs(
+            "",
+            &format!(r#", "requests": [{{"id": "r", "path": "/", {request}}}]"#),
+        );
+        assert_eq!(
+            problem(&text).path(),
+            format!("requests[0].{key}"),
+            "{request}"
+        );
+    }
+    let mode =
+        r#", "operator": [{"service": "docs", "do": "location-mode", "to": "primary-only"}]"#;
+    assert_eq!(problem(&docs("", mode)).path(), "operator[0].do");
+    let only = docs(
+        "",
+        r#", "requests": [{"id": "r", "path": "/", "service": "docs", "excluded": []}]"#,
+    );
+    assert_eq!(drill(&only).requests[0].options.excluded, Some(Vec::new()));
+}
+
+/// What an account says: lists with names, changes in order that change something.
+#[test]
+fn accounts_are_checked_key_by_key() {
+    let account = |keys: &str| docs("", &format!(r#", "accounts": {{"a.test": {{{keys}}}}}"#));
+    let good = r#""readable": ["East US", "West US"], "writable": ["East US"]"#;
+    let drill = drill(&account(&format!(
+        r#"{good}, "changes": [{{"at": "10s", "multi_write": true}}, {{"at": "20s", "writable": ["West US"]}}]"#
+    )));
+    let documents = &drill.accounts["a.test"].documents;
+    let times: Vec<_> = documents
+        .iter()
+        .map(|document| document.from.as_secs())
+        .collect();
+    assert_eq!(times, [0, 10, 20]);
+    assert!(!documents[0].multi_write && documents[2].multi_write);
+    assert_eq!(
+        (&*documents[1].writable[0], &*documents[2].writable[0]),
+        ("East US", "West US")
+    );
+    assert_eq!(documents[2].readable.len(), 2);
+    for (keys, key) in [
+        (r#""readable": [], "writable": ["East US"]"#, "readable"),
+        (r#""readable": ["East US"], "writable": []"#, "writable"),
+        (r#""readable": ["East US"]"#, "writable"),
+        (
+            r#""readable": ["East US", ""], "writable": ["East US"]"#,
+            "readable[1]",
+        ),
+        (
+            r#""readable": ["East US", "eastus"], "writable": ["East US"]"#,
+            "readable[1]",
+        ),
+        (&format!(r#"{good}, "multi_write": null"#), "multi_write"),
+        (
+            &format!(r#"{good}, "changes": [{{"at": "1s"}}]"#),
+            "changes[0]",
+        ),
+        (
+            &format!(r#"{good}, "changes": [{{"multi_write": true}}]"#),
+            "changes[0].at",
+        ),
+        (
+            &format!(r#"{good}, "changes": [{{"at": "1s", "readable": []}}]"#),
+            "changes[0].readable",
+        ),
+        (
+            &format!(
+                r#"{good}, "changes": [{{"at": "2s", "multi_write": true}}, {{"at": "1s", "multi_write": true}}]"#
+            ),
+            "changes[1].at",
+        ),
+    ] {
+        let wanted = format!("accounts.a.test.{key}");
+        assert_eq!(problem(&account(keys)).path(), wanted, "{keys}");
+    }
+    let twice = docs(
+        "",
+        &format!(r#", "accounts": {{"a.test": {{{good}}}, "a-eastus.test": {{{good}}}}}"#),
+    );
+    assert_eq!(problem(&twice).path(), "accounts.a-eastus.test");
+    for address in ["127.0.0.1:8081", "[::1]"] {
+        let text = docs("", &format!(r#", "accounts": {{"{address}": {{{good}}}}}"#));
+        assert_eq!(problem(&text).path(), format!("accounts.{address}"));
+    }
+    let no_host = docs("", &format!(r#", "accounts": {{"a b": {{{good}}}}}"#));
+    assert_eq!(problem(&no_host).path(), "accounts.a b");
 }

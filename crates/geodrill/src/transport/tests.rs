@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::{RequestBody, ResponseBody, Told, Transport, WireFault};
+use crate::account::Accounts;
 use crate::format::{self, Fault, Syntax};
 use crate::script::Script;
 use crate::stage::{Reply, Sends, Stage, Ticket};
@@ -25,7 +26,13 @@ fn wire(answer: &str) -> (Transport, Arc<Stage>, Arc<Sends>) {
              "rules": [{{"host": "a.test", "answers": [{answer}]}}]}}"#
     );
     let mut drill = format::read(&text, Syntax::Json).unwrap();
-    let stage = Arc::new(Stage::new(Script::new(&mut drill), Vec::new(), 1, true));
+    let stage = Arc::new(Stage::new(
+        Script::new(&mut drill),
+        Accounts::default(),
+        Vec::new(),
+        1,
+        true,
+    ));
     let region_of = Arc::new(|_: &Uri| Some(0));
     let transport = Transport::new(Arc::clone(&stage), 0, region_of, |_| Told::default(), None);
     let sends = Arc::new(Sends::new(vec![http::header::HOST].into()));

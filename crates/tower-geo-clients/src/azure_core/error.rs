@@ -4,8 +4,9 @@ use std::error::Error as StdError;
 
 use ::azure_core::Error;
 use ::azure_core::error::ErrorKind;
+use tower_geo::NotSent;
 
-use crate::chain::{Meaning, find, never_connected};
+use crate::chain::{Meaning, find, never_connected, was_not_built};
 
 /// Gives an error of the stack the kind that makes the SDK do the right thing. The error stays in
 /// the chain of sources.
@@ -28,6 +29,7 @@ pub(super) fn to_sdk_error(error: Box<dyn StdError + Send + Sync>) -> Error {
 pub(super) fn from_sdk_error(error: Error) -> Box<dyn StdError + Send + Sync> {
     match error.kind() {
         ErrorKind::Connection => never_connected(error),
+        _ if was_not_built(&error) => Box::new(NotSent::new(error)),
         _ => Box::new(error),
     }
 }

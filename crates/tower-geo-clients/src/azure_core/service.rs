@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::Stream;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
+use tower_geo::NotSent;
 use tower_service::Service;
 
 use super::body::SdkBody;
@@ -21,7 +22,8 @@ use super::error::from_sdk_error;
 /// A transport of the SDK as a tower service: what
 /// [`ServiceClient::layered`](super::ServiceClient::layered) puts layers over.
 ///
-/// Always ready. Its errors are those of the SDK. Methods that the SDK does not know (`OPTIONS`, …) are errors.
+/// Always ready. Its errors are those of the SDK. A request that cannot be built, or has a method
+/// that the SDK does not know (`OPTIONS`, …), is an error wrapped in [`NotSent`].
 #[derive(Clone, Debug)]
 pub struct SdkService {
     client: Arc<dyn HttpClient>,
@@ -47,7 +49,7 @@ impl Service<Request<SdkBody>> for SdkService {
     fn call(&mut self, request: Request<SdkBody>) -> Self::Future {
         let client = Arc::clone(&self.client);
         Box::pin(async move {
-            let request = from_http(request)?;
+            let request = from_http(request).map_err(NotSent::new)?;
             let response = client
                 .execute_request(&request)
                 .await

@@ -67,7 +67,7 @@ where
 /// A connector whose clients are clones of a tower service. See the [module](super).
 ///
 /// The service takes `http::Request<HttpRequestBody>` of `object_store`, with an absolute URI. The
-/// store's `ClientOptions` are not used, but for `allow_http`, which the store checks itself.
+/// store's `ClientOptions` are not used, `allow_http` neither.
 ///
 /// ```
 /// use object_store::azure::MicrosoftAzureBuilder;

@@ -4,8 +4,9 @@ use std::error::Error as StdError;
 use std::io;
 
 use ::object_store::client::{HttpError, HttpErrorKind};
+use tower_geo::NotSent;
 
-use crate::chain::{Meaning, find, never_connected};
+use crate::chain::{Meaning, find, never_connected, was_not_built};
 
 /// Gives an error of the stack the kind that makes `object_store` do the right thing. The error
 /// stays in the chain of sources.
@@ -36,6 +37,8 @@ pub(super) fn from_http_error(error: HttpError) -> Box<dyn StdError + Send + Syn
         HttpErrorKind::Connect => never_connected(error),
         // A time-out of that client's is of a private type. The layers look for an `io::Error`.
         HttpErrorKind::Timeout => Box::new(io::Error::new(io::ErrorKind::TimedOut, error)),
+        // `http` without `allow_http`, say: no region is to blame.
+        _ if was_not_built(&error) => Box::new(NotSent::new(error)),
         _ => Box::new(error),
     }
 }

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use ::reqwest::{Body, Client, Error, Request, Response, ResponseBuilderExt};
+use tower_geo::{BoxError, NotSent};
 use tower_service::Service;
 
 /// reqwest's client as a tower service over `http::Request`. See the [module](super).
@@ -13,7 +14,9 @@ use tower_service::Service;
 ///
 /// # Errors
 ///
-/// reqwest's, unchanged; also for a URI that is not absolute.
+/// Always a [`reqwest::Error`](Error). One that says that the request could not be built (a URI that is
+/// not absolute, `http` where only `https` is allowed) is wrapped in [`NotSent`]: the program is to
+/// blame, and no region.
 ///
 /// # Cancellation
 ///
@@ -33,24 +36,27 @@ impl ReqwestService {
 
 impl<B: Into<Body>> Service<http::Request<B>> for ReqwestService {
     type Response = http::Response<Body>;
-    type Error = Error;
+    type Error = BoxError;
     type Future = SendFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: http::Request<B>) -> SendFuture {
         let sent = Request::try_from(request).map(|request| self.client.execute(request));
         SendFuture {
-            inner: Box::pin(async move { sent?.await.map(with_url) }),
+            inner: Box::pin(async move {
+                let response = sent.map_err(blame)?.await.map_err(blame)?;
+                Ok(with_url(response))
+            }),
         }
     }
 }
 
 /// Response future of [`ReqwestService`].
 pub struct SendFuture {
-    inner: Pin<Box<dyn Future<Output = Result<http::Response<Body>, Error>> + Send>>,
+    inner: Pin<Box<dyn Future<Output = Result<http::Response<Body>, BoxError>> + Send>>,
 }
 
 impl fmt::Debug for SendFuture {
@@ -60,10 +66,18 @@ impl fmt::Debug for SendFuture {
 }
 
 impl Future for SendFuture {
-    type Output = Result<http::Response<Body>, Error>;
+    type Output = Result<http::Response<Body>, BoxError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.inner.as_mut().poll(cx)
+    }
+}
+
+fn blame(error: Error) -> BoxError {
+    if error.is_builder() {
+        NotSent::new(error).into()
+    } else {
+        error.into()
     }
 }
 

@@ -64,7 +64,26 @@ const UNKNOWN: Ruling =
     once("a write that is not known to give the same result twice, so it may not arrive twice");
 const DEQUEUE: Ruling = once("getting messages takes them off the queue, so it is a write");
 
+#[inline]
 pub(super) fn intent(
+    service: StorageService,
+    path_style: bool,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Ruling {
+    let is_get = matches!(*method, Method::GET | Method::HEAD);
+    let only_by_method = matches!(
+        service,
+        StorageService::Blob | StorageService::Dfs | StorageService::Web
+    );
+    if is_get && only_by_method && uri.query().is_none() {
+        return READ;
+    }
+    with_closer_look(service, path_style, method, uri, headers)
+}
+
+fn with_closer_look(
     service: StorageService,
     path_style: bool,
     method: &Method,

@@ -28,12 +28,17 @@ fn trouble(headers: &HeaderMap, name: &HeaderName) -> Option<Trouble> {
     }
 }
 
+#[inline]
 pub(super) fn verdict(intent: Intent, status: StatusCode, headers: &HeaderMap) -> Verdict {
     if status.as_u16() < 400 && !intent.is_write() {
         // By far the most frequent answer. Only a write can have a source to copy from, so nothing
         // is looked up here.
         return Verdict::Answered;
     }
+    with_closer_look(status, headers)
+}
+
+fn with_closer_look(status: StatusCode, headers: &HeaderMap) -> Verdict {
     if status.as_u16() >= 400 {
         match trouble(headers, &ERROR_CODE) {
             Some(Trouble::Busy) => return Verdict::Throttled,

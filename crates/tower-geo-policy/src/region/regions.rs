@@ -194,24 +194,37 @@ impl Regions {
     ///
     /// None for a request to another service, which is to pass untouched (I8), and for a URI
     /// without an authority. The scheme is not compared: the same host is the same service.
+    #[inline]
     #[must_use]
     pub fn region_of(&self, uri: &Uri) -> Option<RegionId> {
+        let authority = uri.authority()?.as_str();
+        // Clients repeat the endpoint as they were given it, so comparing bytes nearly always does.
+        let exactly = self
+            .regions
+            .iter()
+            .position(|region| region.endpoint.authority() == authority);
+        match exactly {
+            Some(index) if !self.path_style => Some(id(index)),
+            _ => self.region_of_path_or_other_spelling(uri),
+        }
+    }
+
+    #[inline(never)]
+    fn region_of_path_or_other_spelling(&self, uri: &Uri) -> Option<RegionId> {
         let authority = uri.authority()?;
         let segment = if self.path_style {
             first_segment(uri.path())
         } else {
             ""
         };
-        // Clients repeat the endpoint as they were given it, so comparing bytes nearly always does.
-        for (index, region) in self.regions.iter().enumerate() {
+        let exactly = self.regions.iter().position(|region| {
             let endpoint = &region.endpoint;
-            if endpoint.authority().as_bytes() == authority.as_str().as_bytes()
-                && endpoint.account_segment().unwrap_or("").as_bytes() == segment.as_bytes()
-            {
-                return Some(id(index));
-            }
-        }
-        self.region_of_other_spelling(uri, authority, segment)
+            endpoint.authority() == authority.as_str()
+                && endpoint.account_segment().unwrap_or("") == segment
+        });
+        exactly
+            .map(id)
+            .or_else(|| self.region_of_other_spelling(uri, authority, segment))
     }
 
     #[cold]
@@ -296,6 +309,7 @@ impl Regions {
 }
 
 /// `Regions::new` lets no more than 16 in, so the number always fits.
+#[inline]
 fn id(index: usize) -> RegionId {
     RegionId(u8::try_from(index).unwrap_or(u8::MAX))
 }

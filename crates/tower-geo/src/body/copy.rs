@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use http::Request;
 use http_body::Body;
 
 use super::replay::ReplayBody;
@@ -20,8 +21,27 @@ pub trait BodyPolicy<B>: Clone {
     /// Prepares a body for its first send.
     fn prepare(&self, body: B) -> Self::Body;
 
+    /// The same with the request around it. Worth an implementation where a body stays as it is,
+    /// and a request need not be taken apart.
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<Self::Body> {
+        request.map(|body| self.prepare(body))
+    }
+
     /// What has to be kept of a prepared body to send it again, or `None` if that is impossible.
     fn keep(&self, body: &Self::Body) -> Option<Self::Body>;
+
+    /// The same with the request around it: a copy that can be sent later.
+    #[inline]
+    fn keep_request(&self, request: &Request<Self::Body>) -> Option<Request<Self::Body>> {
+        let mut copy = Request::new(self.keep(request.body())?);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        *copy.version_mut() = request.version();
+        *copy.extensions_mut() = request.extensions().clone();
+        Some(copy)
+    }
 
     /// Whether what was kept can still be sent, whole (T6).
     fn is_whole(&self, kept: &Self::Body) -> bool;
@@ -62,6 +82,11 @@ impl<B: Body + Default> BodyPolicy<B> for EmptyBodies {
         body
     }
 
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<B> {
+        request
+    }
+
     fn keep(&self, body: &B) -> Option<B> {
         body.is_end_stream().then(B::default)
     }
@@ -83,8 +108,18 @@ impl<B: Clone> BodyPolicy<B> for CloneBodies {
         body
     }
 
+    #[inline]
+    fn prepare_request(&self, request: Request<B>) -> Request<B> {
+        request
+    }
+
     fn keep(&self, body: &B) -> Option<B> {
         Some(body.clone())
+    }
+
+    #[inline]
+    fn keep_request(&self, request: &Request<B>) -> Option<Request<B>> {
+        Some(request.clone())
     }
 
     fn is_whole(&self, _kept: &B) -> bool {

@@ -34,32 +34,16 @@ pin_project! {
 }
 
 /// The outcome of a send that waits for the end of its body.
-pub(crate) struct Settling {
-    pub(crate) pending: Pending,
-    pub(crate) verdict: Verdict,
-    pub(crate) body_idle: Option<Duration>,
-}
+pub(crate) struct Settling(pub(crate) Pending);
 
 impl<B: Body> SettleBody<B> {
-    /// A body whose send is settled already, or about which there is nothing to settle.
+    /// The body of a good answer, and the send whose outcome is that of the body: none where that
+    /// is settled, or nobody's.
     #[inline]
-    pub(crate) const fn settled(inner: B) -> Self {
+    pub(crate) const fn new(inner: B, settling: Option<Settling>) -> Self {
         Self {
             inner,
-            settling: None,
-            idle: None,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn new(inner: B, mut settling: Settling) -> Self {
-        if inner.is_end_stream() {
-            settling.settle();
-            return Self::settled(inner);
-        }
-        Self {
-            inner,
-            settling: Some(settling),
+            settling,
             idle: None,
         }
     }
@@ -122,16 +106,12 @@ where
                 let Some(mut settling) = this.settling.take() else {
                     return Poll::Ready(Some(Err(Error::body_cut(None, error.into()))));
                 };
-                settling.pending.settle(Fault::BodyCut.verdict());
-                let state = settling.pending.state();
+                settling.0.settle(Fault::BodyCut.verdict());
+                let state = settling.0.state();
                 Poll::Ready(Some(Err(Error::body_cut(Some(state), error.into()))))
             }
             Poll::Pending => {
-                let Some(idle_for) = this
-                    .settling
-                    .as_ref()
-                    .and_then(|settling| settling.body_idle)
-                else {
+                let Some(idle_for) = this.settling.as_ref().and_then(Settling::body_idle) else {
                     return Poll::Pending;
                 };
                 if this.idle.is_none() {
@@ -144,8 +124,8 @@ where
                 let Some(mut settling) = this.settling.take() else {
                     return Poll::Pending;
                 };
-                let error = Error::body_stalled(settling.pending.state());
-                settling.pending.settle(Fault::BodyStalled.verdict());
+                let error = Error::body_stalled(settling.0.state());
+                settling.0.settle(Fault::BodyStalled.verdict());
                 Poll::Ready(Some(Err(error)))
             }
         }
@@ -172,8 +152,13 @@ impl PollSleep for Pin<&mut Sleep> {
 }
 
 impl Settling {
+    /// The head was good; if nothing else is known of the body, so is all of it.
     fn settle(&mut self) {
-        self.pending.settle(self.verdict);
+        self.0.settle(Verdict::Answered);
+    }
+
+    fn body_idle(&self) -> Option<Duration> {
+        self.0.state().extra().retry.get_body_idle()
     }
 }
 

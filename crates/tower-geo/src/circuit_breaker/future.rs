@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http::Response;
+use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
+use tower_geo_policy::breaker::Sent;
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::circuit_of;
-use tower_geo_policy::region::RegionId;
 use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 
@@ -21,10 +22,7 @@ use crate::runtime;
 /// What the outcome of a send is held against.
 pub(super) struct Watch {
     pub(super) pending: Pending,
-    pub(super) region: RegionId,
     pub(super) intent: Intent,
-    pub(super) is_probe: bool,
-    pub(super) started: Tick,
 }
 
 pin_project! {
@@ -40,17 +38,15 @@ pin_project! {
     enum State<F> {
         // Not sent: the error is handed over at the first poll.
         Refused { error: Option<Error> },
-        // Not ours to count.
-        Passing { #[pin] future: F },
         Sending {
             #[pin]
             future: F,
-            watch: Watch,
+            // None: not ours to count.
+            watch: Option<Watch>,
             // Whether the answer was not there at the first poll, so that the time has to be read anew.
             pended: bool,
-            // Armed for a probe that has been found pending (B7).
-            #[pin]
-            probe_limit: Option<Sleep>,
+            // Armed for a probe that has been found pending (B7): rare, so it may be a box.
+            probe_limit: Option<Pin<Box<Sleep>>>,
         },
         // A probe that hung was dropped. Its slot is free, its error handed over.
         Done,
@@ -59,17 +55,15 @@ pin_project! {
 
 impl<F> ResponseFuture<F> {
     #[inline]
-    pub(super) fn sending(future: F, watch: Option<Watch>) -> Self {
-        let state = match watch {
-            None => State::Passing { future },
-            Some(watch) => State::Sending {
+    pub(super) const fn sending(future: F, watch: Option<Watch>) -> Self {
+        Self {
+            state: State::Sending {
                 future,
                 watch,
                 pended: false,
                 probe_limit: None,
             },
-        };
-        Self { state }
+        }
     }
 
     pub(super) const fn refused(error: Error) -> Self {
@@ -83,7 +77,7 @@ impl<F> fmt::Debug for ResponseFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             State::Refused { .. } => "ResponseFuture(refused)",
-            State::Passing { .. } => "ResponseFuture(passing)",
+            State::Sending { watch: None, .. } => "ResponseFuture(passing)",
             State::Sending { .. } => "ResponseFuture(sending)",
             State::Done => "ResponseFuture(done)",
         })
@@ -94,117 +88,117 @@ impl<F, RB, E> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<Response<RB>, E>>,
     E: Into<BoxError>,
-    RB: http_body::Body,
+    RB: Body,
 {
     type Output = Result<Response<SettleBody<RB>>, Error>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        match this.state.as_mut().project() {
-            StateProj::Refused { error } => match error.take() {
-                Some(error) => Poll::Ready(Err(error)),
-                None => Poll::Pending,
-            },
-            StateProj::Passing { future } => Poll::Ready(match ready!(future.poll(cx)) {
-                Ok(response) => Ok(response.map(SettleBody::settled)),
-                Err(error) => Err(Error::from_inner(error.into())),
-            }),
+        let (future, watch, pended, probe_limit) = match this.state.as_mut().project() {
             StateProj::Sending {
                 future,
                 watch,
                 pended,
-                mut probe_limit,
-            } => match future.poll(cx) {
-                Poll::Ready(Ok(response)) => Poll::Ready(Ok(watch.answered(response, *pended))),
-                Poll::Ready(Err(error)) => {
-                    let error = Error::of_client(watch.pending.state(), error.into());
-                    watch.failed(&error, *pended);
-                    Poll::Ready(Err(error))
-                }
-                Poll::Pending => {
-                    *pended = true;
-                    if !watch.is_probe {
-                        return Poll::Pending;
-                    }
-                    let state = watch.pending.state();
-                    let Some(settings) = state.breaker_settings() else {
-                        return Poll::Pending;
-                    };
-                    if probe_limit.is_none() {
-                        let deadline = watch.started + settings.probe_deadline_value();
-                        let at = state.instant(deadline);
-                        probe_limit.set(Some(tokio::time::sleep_until(at.into())));
-                    }
-                    if let Some(limit) = probe_limit.as_pin_mut() {
-                        ready!(limit.poll(cx));
-                    }
-                    watch.pending.settle(Fault::TimedOut.verdict());
-                    let error = watch
-                        .pending
-                        .timed_out("a probe did not answer within `probe_deadline`");
-                    // Dropping the send now lets a read fall over at this moment (B7).
-                    this.state.set(State::Done);
-                    Poll::Ready(Err(error))
-                }
-            },
-            StateProj::Done => Poll::Pending,
+                probe_limit,
+            } => (future, watch, pended, probe_limit),
+            StateProj::Refused { error } => {
+                return match error.take() {
+                    Some(error) => Poll::Ready(Err(error)),
+                    None => Poll::Pending,
+                };
+            }
+            StateProj::Done => return Poll::Pending,
+        };
+        match future.poll(cx) {
+            Poll::Ready(Ok(response)) => {
+                let ends_with_its_body = match watch {
+                    Some(watch) => watch.answered(&response, *pended),
+                    None => false,
+                };
+                let settling = if ends_with_its_body {
+                    watch.take().map(|watch| Settling(watch.pending))
+                } else {
+                    None
+                };
+                Poll::Ready(Ok(response.map(|body| SettleBody::new(body, settling))))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(match watch {
+                Some(watch) => watch.failed(error.into(), *pended),
+                None => Error::from_inner(error.into()),
+            })),
+            Poll::Pending => {
+                *pended = true;
+                let Some(watch) = watch.as_mut().filter(|watch| watch.is_probe()) else {
+                    return Poll::Pending;
+                };
+                let Some(error) = ready!(watch.poll_probe(probe_limit, cx)) else {
+                    return Poll::Pending;
+                };
+                // Dropping the send now lets a read fall over at this moment (B7).
+                this.state.set(State::Done);
+                Poll::Ready(Err(error))
+            }
         }
     }
 }
 
 impl Watch {
+    fn is_probe(&self) -> bool {
+        self.pending.sent().is_some_and(Sent::is_probe)
+    }
+
+    /// One reading of the clock is enough for an answer that was there at once.
     #[inline]
     fn now(&self, pended: bool) -> Tick {
-        if pended {
-            self.pending.state().tick(runtime::now())
-        } else {
-            self.started
+        match self.pending.sent() {
+            Some(sent) if !pended => sent.at(),
+            _ => self.pending.state().tick(runtime::now()),
         }
     }
 
+    /// The head of an answer is there. Returns whether the outcome is that of its body (V4).
     #[inline]
-    fn answered<RB: http_body::Body>(
-        &mut self,
-        response: Response<RB>,
-        pended: bool,
-    ) -> Response<SettleBody<RB>> {
+    fn answered<RB: Body>(&mut self, response: &Response<RB>, pended: bool) -> bool {
         let now = self.now(pended);
         let state = self.pending.state();
         let (status, headers) = (response.status(), response.headers());
         let verdict = state.provider().verdict(self.intent, status, headers);
-        let ends_with_its_body = status.is_success() && !response.body().is_end_stream();
-        if verdict != Verdict::Answered || !ends_with_its_body {
-            self.pending.settle_at(verdict, now);
-            return response.map(SettleBody::settled);
-        }
-        let body_idle = state.extra().retry.get_body_idle();
-        let state = state.clone();
-        if self.is_probe {
-            // The head is proof enough to let others in; what the body does counts in what
-            // comes after.
-            self.pending.settle_at(verdict, now);
-            let sent = state.send_started(self.region, circuit_of(self.intent), now);
-            self.pending = Pending::new(state, sent);
+        let ends_with_its_body =
+            verdict == Verdict::Answered && status.is_success() && !response.body().is_end_stream();
+        if ends_with_its_body {
+            self.note_head(now);
         } else {
-            state.note_answer(self.region, now);
+            self.pending.settle_at(verdict, now);
         }
-        let nothing = Pending::new(self.pending.state().clone(), None);
-        let pending = std::mem::replace(&mut self.pending, nothing);
-        response.map(|body| {
-            SettleBody::new(
-                body,
-                Settling {
-                    pending,
-                    verdict,
-                    body_idle,
-                },
-            )
-        })
+        ends_with_its_body
     }
 
-    fn failed(&mut self, error: &Error, pended: bool) {
+    #[inline]
+    fn note_head(&mut self, now: Tick) {
+        let state = self.pending.state();
+        match self.pending.sent() {
+            Some(sent) if sent.is_probe() => self.let_others_in(now),
+            Some(sent) => state.note_answer(sent.region(), now),
+            None => {}
+        }
+    }
+
+    /// The head is proof enough to let others in; what the body does counts in what comes after.
+    #[cold]
+    fn let_others_in(&mut self, now: Tick) {
+        let region = self.pending.sent().map(Sent::region);
+        self.pending.settle_at(Verdict::Answered, now);
+        let state = self.pending.state();
+        let sent =
+            region.and_then(|region| state.send_started(region, circuit_of(self.intent), now));
+        self.pending = Pending::new(state.clone(), sent);
+    }
+
+    #[cold]
+    fn failed(&mut self, error: BoxError, pended: bool) -> Error {
         let now = self.now(pended);
+        let error = Error::of_client(self.pending.state(), error);
         let runtime = self.pending.state().extra();
         let fault = error.fault(&*runtime.faults);
         match fault {
@@ -212,5 +206,29 @@ impl Watch {
             // A layer of ours further in refused it: nothing has left.
             None => self.pending.not_sent(now),
         }
+        error
+    }
+
+    /// The error of a probe that has hung for too long (B7).
+    #[cold]
+    fn poll_probe(
+        &mut self,
+        limit: &mut Option<Pin<Box<Sleep>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Error>> {
+        let state = self.pending.state();
+        let (Some(sent), Some(settings)) = (self.pending.sent(), state.breaker_settings()) else {
+            return Poll::Ready(None);
+        };
+        let limit = limit.get_or_insert_with(|| {
+            let at = state.instant(sent.at() + settings.probe_deadline_value());
+            Box::pin(tokio::time::sleep_until(at.into()))
+        });
+        ready!(limit.as_mut().poll(cx));
+        self.pending.settle(Fault::TimedOut.verdict());
+        let error = self
+            .pending
+            .timed_out("a probe did not answer within `probe_deadline`");
+        Poll::Ready(Some(error))
     }
 }

@@ -47,8 +47,15 @@ impl Pending {
         Error::timed_out(&self.state, message)
     }
 
+    #[inline]
     pub(crate) const fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The send, until it is settled.
+    #[inline]
+    pub(crate) const fn sent(&self) -> Option<&Sent> {
+        self.sent.as_ref()
     }
 }
 

@@ -47,20 +47,14 @@ impl<S> CircuitBreaker<S> {
     }
 
     /// What the outcome of this request is to be held against, or why it is not sent.
-    #[inline]
-    fn admit<B>(&self, request: &mut Request<B>) -> Result<Option<Watch>, Error> {
+    #[inline(always)]
+    fn admit<B>(
+        &self,
+        request: &mut Request<B>,
+        handoff: Option<&Handoff>,
+    ) -> Result<Option<Watch>, Error> {
         let state = &self.state;
-        if let Some(mistake) = scope::mistake(state, Rank::Breaker, request.uri()) {
-            return Err(mistake);
-        }
-        let handoff = if request.extensions().is_empty() {
-            None
-        } else if BackgroundSend::is_of(request.extensions(), state) {
-            return Ok(None);
-        } else {
-            Handoff::take(request.extensions_mut(), state)
-        };
-        let known = match &handoff {
+        let known = match handoff {
             None => Known::now(state),
             Some(handoff) => handoff.known(),
         };
@@ -83,7 +77,7 @@ impl<S> CircuitBreaker<S> {
         }
         let circuit = circuit_of(intent);
         let now = state.tick(runtime::now());
-        let sent = match &handoff {
+        let sent = match handoff {
             // The healthy path: nothing is unusual, and nothing was handed on.
             None => match state.send_if_calm(region, circuit, now) {
                 Some(sent) => Some(sent),
@@ -92,11 +86,8 @@ impl<S> CircuitBreaker<S> {
             Some(handoff) => self.admit_to(request, region, circuit, Some(handoff), now)?,
         };
         Ok(Some(Watch {
-            is_probe: sent.as_ref().is_some_and(Sent::is_probe),
             pending: Pending::new(state.clone(), sent),
-            region,
             intent,
-            started: now,
         }))
     }
 
@@ -164,21 +155,54 @@ where
 
     #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self.admit(&mut request) {
-            Ok(watch) => {
-                let service = service_id(&self.state);
-                let _scope = match watch {
-                    Some(_) => scope::enter_own(service, Rank::Breaker),
-                    None => scope::enter(service, Rank::Breaker),
-                };
-                ResponseFuture::sending(self.inner.call(request), watch)
-            }
-            Err(error) => {
-                // A call uses readiness up, and a clone is not ready: a service that is kept must
-                // not keep a permit from others.
-                self.inner = self.inner.clone();
-                ResponseFuture::refused(error)
-            }
+        if let Some(mistake) = scope::mistake(&self.state, Rank::Breaker, request.uri()) {
+            return self.refuse(mistake);
         }
+        if !request.extensions().is_empty() {
+            return self.call_with_extensions(request);
+        }
+        match self.admit(&mut request, None) {
+            Ok(watch) => self.send(request, watch),
+            Err(error) => self.refuse(error),
+        }
+    }
+}
+
+impl<S: Clone> CircuitBreaker<S> {
+    #[inline]
+    fn send<B>(&mut self, request: Request<B>, watch: Option<Watch>) -> ResponseFuture<S::Future>
+    where
+        S: Service<Request<B>>,
+    {
+        let service = service_id(&self.state);
+        let _scope = match watch {
+            Some(_) => scope::enter_own(service, Rank::Breaker),
+            None => scope::enter(service, Rank::Breaker),
+        };
+        ResponseFuture::sending(self.inner.call(request), watch)
+    }
+
+    /// There may be something that a layer above hands on.
+    #[inline(never)]
+    fn call_with_extensions<B>(&mut self, mut request: Request<B>) -> ResponseFuture<S::Future>
+    where
+        S: Service<Request<B>>,
+    {
+        if BackgroundSend::is_of(request.extensions(), &self.state) {
+            return self.send(request, None);
+        }
+        let handoff = Handoff::take(request.extensions_mut(), &self.state);
+        match self.admit(&mut request, handoff.as_ref()) {
+            Ok(watch) => self.send(request, watch),
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    #[cold]
+    fn refuse<F>(&mut self, error: Error) -> ResponseFuture<F> {
+        // A call uses readiness up, and a clone is not ready: a service that is kept must
+        // not keep a permit from others.
+        self.inner = self.inner.clone();
+        ResponseFuture::refused(error)
     }
 }

@@ -188,18 +188,61 @@ where
 {
     type Output = Result<Response<RB>, Error>;
 
+    /// The healthy path, on which an answer is moved as seldom as can be, because it is large.
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.as_mut().project();
+        let PhaseProj::Sending { future } = this.phase.as_mut().project() else {
+            return self.carry_on(None, cx);
+        };
+        if this.driver.kept.is_some() {
+            return self.carry_on(None, cx);
+        }
+        let scope = scope::enter_own(service_id(&this.driver.state), this.driver.rank);
+        let polled = future.poll(cx);
+        drop(scope);
+        let is_end = match &polled {
+            Poll::Ready(Ok(response)) => this.driver.hands_over(response),
+            _ => false,
+        };
+        if is_end {
+            *this.hedge = None;
+            this.phase.set(Phase::Done);
+        }
+        match polled {
+            Poll::Ready(Ok(response)) if is_end => Poll::Ready(Ok(response)),
+            Poll::Ready(end) => self.carry_on(Some(Poll::Ready(end)), cx),
+            Poll::Pending => self.carry_on(Some(Poll::Pending), cx),
+        }
+    }
+}
+
+impl<S, P, B, RB> Drive<S, P, B>
+where
+    S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    P: BodyPolicy<B>,
+{
+    /// Goes on with what the send under way has just said, if it was asked already.
+    #[inline(never)]
+    fn carry_on(
+        self: Pin<&mut Self>,
+        mut polled: Option<Poll<Result<Response<RB>, S::Error>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<RB>, Error>> {
         let mut this = self.project();
         let driver = this.driver;
         loop {
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
-                    let polled = {
-                        let _scope = scope::enter_own(service_id(&driver.state), driver.rank);
-                        match &driver.kept {
-                            None => future.poll(cx),
-                            Some(kept) => kept.in_span(|| future.poll(cx)),
+                    let polled = match polled.take() {
+                        Some(polled) => polled,
+                        None => {
+                            let _scope = scope::enter_own(service_id(&driver.state), driver.rank);
+                            match &driver.kept {
+                                None => future.poll(cx),
+                                Some(kept) => kept.in_span(|| future.poll(cx)),
+                            }
                         }
                     };
                     let (end, failed) = match polled {

@@ -27,25 +27,7 @@ use http::Request;
 use tower_geo_policy::retry_settings::SIGNATURE_AGE;
 use tower_geo_policy::tick::Tick;
 
-use crate::body::BodyPolicy;
 use crate::runtime::State;
-
-/// One copy of a request that may have to be sent again, if its body allows.
-#[inline]
-pub(crate) fn copy_request<P, B>(policy: &P, request: &Request<P::Body>) -> Option<Request<P::Body>>
-where
-    P: BodyPolicy<B>,
-{
-    let mut copy = Request::new(policy.keep(request.body())?);
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    *copy.version_mut() = request.version();
-    if !request.extensions().is_empty() {
-        copy.extensions_mut().clone_from(request.extensions());
-    }
-    Some(copy)
-}
 
 /// When the signed bytes of a request are too old to be sent again (T5).
 fn signature_limit<B>(state: &State, request: &Request<B>, sent_at: Tick, now: Tick) -> Tick {

@@ -31,6 +31,24 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         stayed
     }
 
+    /// Whether an answer can be handed over without a word: the healthy path. Otherwise nothing has
+    /// changed, and [`answered`](Self::answered) takes it.
+    #[inline]
+    pub(super) fn hands_over(&mut self, response: &Response<RB>) -> bool {
+        let Some(operation) = self.operation.plain() else {
+            return false;
+        };
+        if self.handoff.is_some() || operation.is_hedging() || operation.written_key().is_some() {
+            return false;
+        }
+        let state = &self.state;
+        let (status, headers) = (response.status(), response.headers());
+        let verdict = state
+            .provider()
+            .verdict(operation.intent(), status, headers);
+        operation.delivers_in_silence(&runtime::context(state), verdict)
+    }
+
     /// Takes an answer; `Some` is the one to hand over.
     #[inline]
     pub(super) fn answered(&mut self, response: Response<RB>) -> Option<Response<RB>> {

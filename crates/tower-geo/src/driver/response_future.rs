@@ -63,7 +63,7 @@ where
         S: Clone,
     {
         let (rank, reach) = driver;
-        let request = request.map(|body| policy.prepare(body));
+        let request = policy.prepare_request(request);
         let (operation, home) = match started {
             Start::Pass => {
                 let _scope = scope::enter(service_id(state), rank);

@@ -12,7 +12,6 @@ use tower_geo_policy::tick::Tick;
 use tower_service::Service;
 
 use super::answer::Kept;
-use super::copy_request;
 use super::decider::{Decider, Next, Outgoing};
 use super::hedge::{Ended, Hedge, Progress};
 use super::start::request_id;
@@ -179,7 +178,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         P: BodyPolicy<B, Body = PB>,
     {
         let mut request = self.request.take()?;
-        self.request = copy_request(&self.policy, &request);
+        self.request = self.policy.keep_request(&request);
         if self.request.is_none() {
             self.sent_id = request_id(&request).cloned();
         }
@@ -192,7 +191,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             }
         }
         #[cfg(feature = "cosmos")]
-        crate::cosmos::prepare(&mut request, outgoing.tentative, outgoing.new_connection);
+        super::account::prepare(&mut request, outgoing.tentative, outgoing.new_connection);
         let handoff = Handoff::for_plan(&self.state, known, outgoing.plan);
         if let Some(handoff) = &handoff {
             request.extensions_mut().insert(handoff.clone());
@@ -222,7 +221,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             .request
             .as_ref()
             .filter(|kept| self.policy.is_whole(kept.body()))?;
-        let request = copy_request(&self.policy, kept)?;
+        let request = self.policy.keep_request(kept)?;
         let hedge = Hedge::new(self.service.clone(), request, self.state.clone());
         Some(Box::pin(hedge))
     }

@@ -7,7 +7,6 @@ use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::read_floor::Key;
 use tower_geo_policy::region::LocationMode;
 
-use super::copy_request;
 use super::decider::Decider;
 use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
@@ -160,7 +159,7 @@ where
 {
     let watches_uploads = reach != Reach::OnceEach && policy.watches_uploads();
     if operation.may_follow(state, reach) || watches_uploads {
-        copy_request(policy, request)
+        policy.keep_request(request)
     } else {
         None
     }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
@@ -188,9 +188,12 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().kind.project() {
-            KindProj::Sent { future } => Poll::Ready(
-                ready!(future.poll(cx)).map_err(|error| Error::from_inner(error.into())),
-            ),
+            // As it is: an answer is too large to be taken apart and put together in every layer.
+            KindProj::Sent { future } => match future.poll(cx) {
+                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Error::from_inner(error.into()))),
+                Poll::Pending => Poll::Pending,
+            },
             KindProj::Refused { error } => match error.take() {
                 Some(error) => Poll::Ready(Err(error)),
                 None => Poll::Pending,

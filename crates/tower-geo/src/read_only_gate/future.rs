@@ -23,7 +23,6 @@ pin_project! {
     {
         #[pin]
         kind: Kind<S, R>,
-        service: usize,
     }
 }
 
@@ -35,7 +34,7 @@ pin_project! {
     {
         Passing { #[pin] future: S::Future },
         // Waits for the service below, which was not asked in `poll_ready`.
-        Readying { inner: S, request: Option<R> },
+        Readying { inner: S, request: Option<R>, service: usize },
         // Lets other writes go first, once (B4).
         Aside { aside: Option<Box<Aside<S, R>>> },
         Refused { error: Option<Error> },
@@ -55,10 +54,9 @@ where
     S: Service<R>,
 {
     #[inline]
-    pub(super) const fn passing(future: S::Future, service: usize) -> Self {
+    pub(super) const fn passing(future: S::Future) -> Self {
         Self {
             kind: Kind::Passing { future },
-            service,
         }
     }
 
@@ -67,13 +65,12 @@ where
             kind: Kind::Readying {
                 inner,
                 request: Some(request),
+                service,
             },
-            service,
         }
     }
 
     pub(super) fn aside(inner: S, request: R, state: State) -> Self {
-        let service = service_id(&state);
         let aside = Aside {
             inner,
             request,
@@ -84,14 +81,12 @@ where
             kind: Kind::Aside {
                 aside: Some(Box::new(aside)),
             },
-            service,
         }
     }
 
     pub(super) const fn refused(error: Error) -> Self {
         Self {
             kind: Kind::Refused { error: Some(error) },
-            service: 0,
         }
     }
 }
@@ -117,25 +112,50 @@ where
 {
     type Output = Result<Response<RB>, Error>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let KindProj::Passing { future } = self.as_mut().project().kind.project() {
+            return match future.poll(cx) {
+                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Error::from_inner(error.into()))),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+        self.poll_unusual(cx)
+    }
+}
+
+impl<S, B, RB> ResponseFuture<S, Request<B>>
+where
+    S: Service<Request<B>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+{
+    #[inline(never)]
+    fn poll_unusual(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<RB>, Error>> {
+        let mut kind = self.project().kind;
         loop {
-            match this.kind.as_mut().project() {
+            match kind.as_mut().project() {
                 KindProj::Passing { future } => {
-                    let _scope = scope::enter(*this.service, Rank::Gate);
                     return future
                         .poll(cx)
                         .map_err(|error| Error::from_inner(error.into()));
                 }
-                KindProj::Readying { inner, request } => {
+                KindProj::Readying {
+                    inner,
+                    request,
+                    service,
+                } => {
+                    let _scope = scope::enter(*service, Rank::Gate);
                     let is_ready = ready!(inner.poll_ready(cx));
                     is_ready.map_err(|error| Error::from_inner(error.into()))?;
                     let Some(request) = request.take() else {
                         return Poll::Pending;
                     };
-                    let _scope = scope::enter(*this.service, Rank::Gate);
                     let future = inner.call(request);
-                    this.kind.set(Kind::Passing { future });
+                    kind.set(Kind::Passing { future });
                 }
                 KindProj::Aside { aside } => {
                     if let Some(aside) = aside.as_mut().filter(|aside| !aside.others_went) {
@@ -153,10 +173,11 @@ where
                         ..
                     } = *aside;
                     let now = state.tick(runtime::now());
-                    this.kind.set(match ask(&state, &mut request, now) {
+                    kind.set(match ask(&state, &mut request, now) {
                         Ok(()) => Kind::Readying {
                             inner,
                             request: Some(request),
+                            service: service_id(&state),
                         },
                         Err(refused) => Kind::Refused {
                             error: Some(refusal::error(&state, &refused, now)),

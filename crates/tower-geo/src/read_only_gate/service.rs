@@ -50,6 +50,8 @@ pub struct ReadOnlyGate<S, M = FailFast> {
     manner: M,
     /// What the service below said to the last `poll_ready`. A clone has not asked.
     readiness: Readiness,
+    /// The layer above that belongs below, or is this one again (E4).
+    misplaced: Option<Rank>,
 }
 
 impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
@@ -59,6 +61,7 @@ impl<S: Clone, M: Clone> Clone for ReadOnlyGate<S, M> {
             state: self.state.clone(),
             manner: self.manner.clone(),
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 }
@@ -70,6 +73,7 @@ impl<S, M> ReadOnlyGate<S, M> {
             state,
             manner,
             readiness: Readiness::Unasked,
+            misplaced: None,
         }
     }
 
@@ -160,6 +164,7 @@ pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Resu
                     state.note_operation(writer, circuit, now);
                 }
             }
+            state.extra().write_was_refused(refused.why, now);
             tracing::debug!(
                 service = state.name(),
                 why = refused.why.as_str(),
@@ -200,15 +205,45 @@ where
     type Error = Error;
     type Future = ResponseFuture<S, Request<B>>;
 
+    /// Looks at the order of the layers, too: an order is no other from one call to the next, and
+    /// nothing as large as an answer has to be carried past a scope here.
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        let service = service_id(&self.state);
+        self.misplaced = scope::misplaced_above(service, Rank::Gate);
+        let _scope = scope::enter(service, Rank::Gate);
         self.poll_inner::<B, S::Error>(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_usual = self.misplaced().is_none()
+            && self.state.is_calm()
+            && self.readiness == Readiness::Ready;
+        if !is_usual {
+            return self.call_unusual(request);
+        }
+        self.readiness = Readiness::Unasked;
+        ResponseFuture::passing(self.inner.call(request))
+    }
+}
+
+impl<S> ReadOnlyGate<S, FailFast> {
+    /// The layer above that belongs below, or is this one again (E4).
+    #[inline]
+    fn misplaced(&self) -> Option<Rank> {
+        let above = || scope::misplaced_above(service_id(&self.state), Rank::Gate);
+        self.misplaced.or_else(above)
+    }
+
+    #[inline(never)]
+    fn call_unusual<B>(&mut self, mut request: Request<B>) -> ResponseFuture<S, Request<B>>
+    where
+        S: Service<Request<B>> + Clone,
+    {
         let state = &self.state;
-        if let Some(above) = scope::misplaced_above(service_id(state), Rank::Gate) {
+        if let Some(above) = self.misplaced() {
             return ResponseFuture::refused(scope::misplaced(state, Rank::Gate, above));
         }
         if !state.is_calm() {
@@ -233,8 +268,7 @@ where
             return ResponseFuture::readying(self.take_inner(), request, service);
         }
         self.readiness = Readiness::Unasked;
-        let _scope = scope::enter(service_id(&self.state), Rank::Gate);
-        ResponseFuture::passing(self.inner.call(request), service_id(&self.state))
+        ResponseFuture::passing(self.inner.call(request))
     }
 }
 

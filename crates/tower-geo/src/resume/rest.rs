@@ -15,7 +15,6 @@ use tower_service::Service;
 
 use super::future::Begun;
 use crate::body::BodyPolicy;
-use crate::driver::copy_request;
 use crate::runtime::{self, State};
 use crate::served::Served;
 
@@ -227,7 +226,7 @@ impl<S, P, B> Rest<S, P, B> {
     where
         P: BodyPolicy<B, Body = B>,
     {
-        let mut request = copy_request(&self.policy, &self.request)?;
+        let mut request = self.policy.keep_request(&self.request)?;
         self.resumes = self.resumes.saturating_add(1);
         let headers = request.headers_mut();
         // The version that was begun, and no condition of another kind.

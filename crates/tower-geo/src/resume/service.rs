@@ -8,7 +8,6 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::future::Begun;
 use crate::body::BodyPolicy;
-use crate::driver::copy_request;
 use crate::error::{BoxError, Error};
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
@@ -19,6 +18,8 @@ pub struct Resume<S, P> {
     inner: S,
     state: State,
     policy: P,
+    /// The layer above that belongs below, or is this one again, as `poll_ready` has found (E4).
+    misplaced: Option<Rank>,
 }
 
 impl<S, P> Resume<S, P> {
@@ -27,6 +28,7 @@ impl<S, P> Resume<S, P> {
             inner,
             state,
             policy,
+            misplaced: None,
         }
     }
 
@@ -59,13 +61,15 @@ where
     type Future = ResponseFuture<S, P, B>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.misplaced = scope::misplaced_above(service_id(&self.state), Rank::Resume);
         self.inner
             .poll_ready(cx)
             .map_err(|error| Error::from_inner(error.into()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if let Some(above) = scope::misplaced_above(service_id(&self.state), Rank::Resume) {
+        let above = || scope::misplaced_above(service_id(&self.state), Rank::Resume);
+        if let Some(above) = self.misplaced.or_else(above) {
             // A call uses readiness up, and a clone is not ready: a service that is kept must not
             // keep a permit from others.
             self.inner = self.inner.clone();
@@ -101,7 +105,7 @@ impl<S: Clone, P> Resume<S, P> {
             return None;
         }
         Some(Box::new(Begun {
-            request: copy_request(&self.policy, request)?,
+            request: self.policy.keep_request(request)?,
             // It has no permit of the service below.
             service: self.inner.clone(),
             policy: self.policy.clone(),

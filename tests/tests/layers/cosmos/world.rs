@@ -1,6 +1,5 @@
 //! An account of Cosmos DB and its regions, as a client: the judge of what the layers send.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
@@ -14,7 +13,7 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
 use tokio::time::Instant;
 use tower::Service;
-use tower_geo::BackgroundSend;
+use tower_geo::{BackgroundSend, Probe};
 
 use crate::support::Body;
 
@@ -196,9 +195,7 @@ impl Service<Request<Body>> for Client {
             headers: request.headers().clone(),
             at: self.0.elapsed(),
             purpose: BackgroundSend::of(request.extensions()).map(BackgroundSend::purpose),
-            asks_for_a_new_connection: tower_geo::cosmos::NewConnection::is_asked_by(
-                request.extensions(),
-            ),
+            asks_for_a_new_connection: Probe::of(request.extensions()).is_some(),
         };
         let mut state = self.0.state.lock().unwrap();
         state.sends.push(seen.clone());
@@ -214,7 +211,7 @@ impl Service<Request<Body>> for Client {
                 Act::Answer(status, sub, after) => (status, sub, after),
                 Act::Refuse => return Err(io::ErrorKind::ConnectionRefused.into()),
                 Act::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                Act::Hang => return Ok::<_, io::Error>(match pending::<Infallible>().await {}),
+                Act::Hang => return pending().await,
             };
             tokio::time::sleep(Duration::from_millis(after)).await;
             let mut response = Response::builder().status(status);

@@ -1,5 +1,6 @@
 //! From the file as written to a drill that can be played: defaults, names, sense.
 
+mod cosmos;
 mod services;
 mod wire;
 
@@ -45,6 +46,7 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         let key = wire::authority(&host).map_err(|message| Problem::at(&path, message))?;
         hosts.insert(key, wire::host(raw, &path)?);
     }
+    let accounts = cosmos::accounts(raw.accounts.value().unwrap_or_default())?;
     let mut stores = IndexMap::new();
     for (host, raw) in raw.stores {
         let path = format!("stores.{host}");
@@ -79,6 +81,7 @@ pub(super) fn resolve(raw: raw::Drill) -> Checked<Drill> {
         start,
         services,
         hosts,
+        accounts,
         stores,
         rules,
         requests,
@@ -178,6 +181,8 @@ fn has_region(service: &Service, region: &str) -> bool {
     match &service.kind {
         ServiceKind::AzureStorage { .. } => region == "primary" || region == "secondary",
         ServiceKind::Static { regions } => regions.iter().any(|known| known.name == region),
+        // Which regions there are is for the account to say, and it may say otherwise later.
+        ServiceKind::Cosmos { .. } => true,
     }
 }
 
@@ -227,6 +232,19 @@ fn request(
         Some(uri.ok_or_else(|| bad_path("neither a path that begins with / nor an http(s) URL"))?)
     };
     let shown = raw.show.value().unwrap_or_default();
+    let mode = raw.location_mode.value();
+    let excluded = raw.excluded.value();
+    let is_cosmos = services.get(service).is_some_and(Service::is_cosmos);
+    demand(
+        !is_cosmos || mode.is_none(),
+        path,
+        "location_mode",
+        cosmos::HAS_NO_MODE,
+    )?;
+    if let Some(excluded) = &excluded {
+        demand(is_cosmos, path, "excluded", "only for the provider cosmos")?;
+        cosmos::names_are_names(excluded, &format!("{path}.excluded"))?;
+    }
     Ok(Request {
         id: raw.id.ok_or_else(|| inside(path, "id", "missing"))?,
         at,
@@ -240,8 +258,9 @@ fn request(
         streaming: raw.streaming.is_on(),
         options: RequestOptions {
             replayable: raw.replayable.is_on(),
-            mode: raw.location_mode.value(),
+            mode,
             pin: known_region(raw.pin.value(), services.get(service), path, "pin")?,
+            excluded,
         },
         show: shown
             .iter()
@@ -273,6 +292,8 @@ fn act(
         "to",
         "only for location-mode",
     )?;
+    let is_cosmos = services.get(service).is_some_and(Service::is_cosmos);
+    demand(!(is_mode && is_cosmos), path, "do", cosmos::HAS_NO_MODE)?;
     let deed = match raw.deed {
         raw::Deed::ReadOnly => Deed::ReadOnly,
         raw::Deed::ReadWrite => Deed::ReadWrite,

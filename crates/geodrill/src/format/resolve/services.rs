@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use tower_geo_policy::region::Endpoint;
 
-use super::{Checked, demand, each, inside, method, no_service};
+use super::{Checked, cosmos, demand, each, inside, method, no_service};
 use crate::format::maybe::Maybe;
 use crate::format::{
     Breaker, Defaults, Jitter, Millis, Mode, Monitor, Pace, Rate, Region, Retry, RetryMode,
@@ -16,25 +16,16 @@ use crate::problem::Problem;
 
 pub(super) fn service(
     name: String,
-    raw: raw::Service,
+    mut raw: raw::Service,
     path: &str,
     defaults: Defaults,
     names: &HashMap<String, usize>,
 ) -> Checked<Service> {
-    for (key, there) in [
-        ("preferred", raw.preferred.is_on()),
-        ("excluded", raw.excluded.is_on()),
-        ("multi_write", raw.multi_write.is_some()),
-        ("discovery", raw.discovery.is_some()),
-        ("refresh", raw.refresh.is_on()),
-        ("refresh_jitter", raw.refresh_jitter.is_on()),
-        ("mark_for", raw.mark_for.is_some()),
-    ] {
-        demand(!there, path, key, "only for the provider cosmos")?;
-    }
+    let exact = defaults == Defaults::Exact;
+    cosmos::keys_fit(&raw, path)?;
     let kind = match raw.provider {
-        // Cosmos was refused by the table of what is not built.
-        raw::Provider::AzureStorage | raw::Provider::Cosmos => {
+        raw::Provider::Cosmos => cosmos::kind(&mut raw, path, exact)?,
+        raw::Provider::AzureStorage => {
             let only_static = "only for the provider static";
             demand(raw.regions.is_none(), path, "regions", only_static)?;
             ServiceKind::AzureStorage {
@@ -94,7 +85,6 @@ pub(super) fn service(
         .or_default(Some(raw::Breaker::default()))
         .map(|raw| breaker(raw, &format!("{path}.breaker"), defaults))
         .transpose()?;
-    let exact = defaults == Defaults::Exact;
     let positive = "must be longer than nothing; null means none";
     let last_sync = raw.last_sync.value();
     if let Some(last_sync) = &last_sync {
@@ -143,7 +133,7 @@ fn monitor_of(raw: raw::Monitor, path: &str, exact: bool) -> Checked<Monitor> {
     })
 }
 
-fn endpoint(url: &str, path: &str, key: &str) -> Checked<Endpoint> {
+pub(super) fn endpoint(url: &str, path: &str, key: &str) -> Checked<Endpoint> {
     Endpoint::parse(url).map_err(|error| inside(path, key, error.to_string()))
 }
 

@@ -456,6 +456,29 @@ impl Bench {
         }
     }
 
+    /// Asks for a hedge beside the send under way.
+    pub(in crate::cosmos) fn hedge(&mut self, operation: &mut Operation) -> Option<String> {
+        let directed = self.with(|context| operation.hedge(context, self.now))?;
+        assert!(directed.plan.slot.is_none() && !directed.tentative);
+        let region = directed.plan.destination.region();
+        assert_eq!(region, operation.region());
+        Some(self.name(operation, region))
+    }
+
+    /// What becomes of an answer with sub-status to the send that is spoken of.
+    pub(in crate::cosmos) fn fate_of(
+        &self,
+        operation: &mut Operation,
+        status: u16,
+        sub: u32,
+    ) -> Fate {
+        let mut headers = HeaderMap::new();
+        headers.insert(SUB_STATUS, HeaderValue::from(sub));
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = Answer::read(status, &headers, || UNIX_EPOCH);
+        self.with(|context| operation.answered(context, &answer, self.now))
+    }
+
     pub(in crate::cosmos) fn not_sent(&mut self, operation: &mut Operation) {
         self.under_way = None;
         self.with(|context| operation.not_sent(context));

@@ -75,7 +75,12 @@ impl Operation {
     }
 
     /// Those of them that what is due leaves, best first.
-    fn candidates<X>(&self, context: &Context<'_, X>, topology: &Topology, now: Tick) -> Order {
+    pub(super) fn candidates<X>(
+        &self,
+        context: &Context<'_, X>,
+        topology: &Topology,
+        now: Tick,
+    ) -> Order {
         let all = self
             .all_candidates(context, topology, now)
             .unwrap_or_default();

@@ -54,6 +54,7 @@ impl Operation {
                 return step;
             }
             let found = self.choose(context, now, unavailable, &mut earliest, draw);
+            self.note_looked(context, found.map(|choice| choice.region), now);
             let Some(mut choice) = found else {
                 if self.has_another_way(context) {
                     continue;
@@ -79,6 +80,24 @@ impl Operation {
                     earliest = choice::earlier(earliest, until);
                 }
             }
+        }
+    }
+
+    /// Tells the circuits that this operation would have used and found open, once (B4).
+    fn note_looked<X>(&mut self, context: &Context<'_, X>, chosen: Option<RegionId>, now: Tick) {
+        if self.sends > 0 || std::mem::replace(&mut self.has_looked, true) {
+            return;
+        }
+        let Some(topology) = &self.topology else {
+            return;
+        };
+        let candidates = self.candidates(context, topology, now);
+        let passed_over = candidates
+            .iter()
+            .take_while(|&region| Some(region) != chosen);
+        for region in passed_over {
+            let state = context.service.state;
+            state.note_operation(region, self.circuit(), now);
         }
     }
 

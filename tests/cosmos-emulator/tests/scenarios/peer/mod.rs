@@ -13,13 +13,16 @@ mod signature;
 pub(crate) use self::host::{Fault, Reach};
 pub(crate) use self::log::Sends;
 pub(crate) use self::names::Names;
+pub(crate) use azure_data_cosmos_driver::in_memory_emulator::WriteMode;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+
 use azure_data_cosmos_driver::in_memory_emulator::{
     EmulatorStore, InMemoryEmulatorHttpClient, ReplicationConfig, SeedingPolicy,
-    VirtualAccountConfig, VirtualRegion, WriteMode,
+    VirtualAccountConfig, VirtualRegion,
 };
 
 use self::host::Host;
@@ -27,10 +30,16 @@ use self::log::Log;
 
 /// The global host, as it is called in logs.
 pub(crate) const GLOBAL: &str = "global";
+pub(crate) const WEST: &str = "West US";
+pub(crate) const EAST: &str = "East US";
+pub(crate) const CENTRAL: &str = "Central US";
 /// What the account is called, in host names too.
 pub(crate) const ACCOUNT: &str = "contoso";
 /// The key of the account: `an account key for tests only`, in Base64.
 pub(crate) const KEY: &str = "YW4gYWNjb3VudCBrZXkgZm9yIHRlc3RzIG9ubHk=";
+
+/// How long what must come is waited for, far longer than it takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 const DOMAIN: &str = "documents.test";
 
@@ -44,6 +53,8 @@ struct Shared {
     /// The global host first.
     hosts: Vec<Host>,
     log: Log,
+    /// Held alone while reads of the account are not answered.
+    account_reads: Arc<RwLock<()>>,
 }
 
 impl Peer {
@@ -90,6 +101,7 @@ impl Peer {
             emulator,
             hosts,
             log: Log::default(),
+            account_reads: Arc::default(),
         });
         for (at, listener) in listeners.into_iter().enumerate() {
             tokio::spawn(server::serve(listener, Arc::clone(&shared), at));
@@ -120,6 +132,14 @@ impl Peer {
             .unwrap();
     }
 
+    /// The account forbids hedges from now on, as its operator can.
+    pub(crate) fn forbid_hedging(&self) {
+        let config = self.control();
+        config
+            .config()
+            .set_cross_region_hedging_disabled(Some(true));
+    }
+
     /// Whether and how connections to a host can be made from now on.
     pub(crate) fn reach(&self, host: &str, reach: Reach) {
         self.host(host).set_reach(reach);
@@ -128,6 +148,16 @@ impl Peer {
     /// What a host does instead of answering, from now on; `None`: it answers.
     pub(crate) fn fault(&self, host: &str, fault: Option<Fault>) {
         self.host(host).set_fault(fault);
+    }
+
+    /// Answers no read of the account until this is dropped.
+    pub(crate) async fn hold_account_reads(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.shared.account_reads).write_owned().await
+    }
+
+    /// The names of the documents that a region has, in order.
+    pub(crate) async fn stored(&self, region: &str) -> Vec<String> {
+        server::documents(&self.shared, self.host(region)).await
     }
 
     /// What arrived since the last call.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use azure_core::http::{Request as CoreRequest, Url};
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -13,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use super::host::Next;
+use super::host::{Host, Next};
 use super::{GLOBAL, Shared, signature};
 
 /// Serves the host with this number until the runtime ends.
@@ -42,13 +43,16 @@ async fn answer(
     let arrival = shared
         .log
         .arrived(&host.name, &parts.method, path, &parts.headers);
+    if path == "/" {
+        drop(shared.account_reads.read().await);
+    }
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
 
     let answer = if !signature::is_right(&parts.method, path, &parts.headers) {
         problem(401, None)
     } else {
         match host.next(path != "/") {
-            Next::Emulator => ask_emulator(shared, at, &parts, body).await?,
+            Next::Emulator => ask_emulator(shared, host, &parts, body).await?,
             Next::Nowhere => pending().await,
             Next::Answer {
                 status,
@@ -84,11 +88,10 @@ fn problem(status: u16, sub_status: Option<u32>) -> Response<Full<Bytes>> {
 /// The emulator knows regions by the host of the URL, and no global host: the hub answers for it.
 async fn ask_emulator(
     shared: &Shared,
-    at: usize,
-    parts: &http::request::Parts,
+    mut host: &Host,
+    parts: &Parts,
     body: Bytes,
 ) -> io::Result<Response<Full<Bytes>>> {
-    let mut host = &shared.hosts[at];
     if host.name == GLOBAL {
         let hub = shared.emulator.store().config().write_region_name();
         let known = shared.hosts.iter().find(|host| host.name == hub);
@@ -126,4 +129,23 @@ async fn ask_emulator(
     built
         .body(Full::from(answer.into_body().to_vec()))
         .map_err(io::Error::other)
+}
+
+/// The names of the documents of customer `a` in a region, past the wire.
+pub(super) async fn documents(shared: &Shared, region: &Host) -> Vec<String> {
+    let list = Request::get("/dbs/shop/colls/orders/docs")
+        .header("x-ms-documentdb-partitionkey", r#"["a"]"#)
+        .body(())
+        .unwrap();
+    let (parts, ()) = list.into_parts();
+    let answer = ask_emulator(shared, region, &parts, Bytes::new()).await;
+    let body = answer.unwrap().into_body().collect().await.unwrap();
+    let feed: serde_json::Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+    let documents = feed["Documents"].as_array().unwrap();
+    let mut names: Vec<String> = documents
+        .iter()
+        .map(|document| document["id"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
 }

@@ -1,6 +1,7 @@
 //! The decision maker, rule by rule. Whole outages are in the drills.
 
 mod account;
+mod hedging;
 mod in_place;
 mod limits;
 mod moves;

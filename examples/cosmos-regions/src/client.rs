@@ -1,0 +1,64 @@
+//! How a client is made: the part that an application would copy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tower::ServiceBuilder;
+use tower_geo::body::CloneBodies;
+use tower_geo::{Account, BackgroundTask, BoxError, GeoService, GeoStack, Listener, RetrySettings};
+
+use crate::hosts::Names;
+
+/// How often the account is read when nothing happens.
+pub(crate) const REFRESH: Duration = Duration::from_secs(1);
+/// The most that chance adds to it.
+pub(crate) const REFRESH_JITTER: Duration = Duration::from_millis(100);
+
+/// A hyper client, whose names are those of the example.
+type Http = Client<HttpConnector<Names>, Full<Bytes>>;
+
+/// The same under all four layers.
+pub(crate) type Documents = GeoStack<Http, CloneBodies>;
+
+/// A client of an account that follows its regions.
+///
+/// The task that reads the account stops when it is dropped.
+pub(crate) fn client(
+    endpoint: &str,
+    names: Names,
+    listener: impl Listener,
+) -> Result<(GeoService, Documents, BackgroundTask), BoxError> {
+    let service = Account::cosmos(endpoint)
+        // Central is not there yet. That is no mistake: it is used as soon as it is.
+        .preferred(["Central US", "West US", "East US"])
+        .refresh(REFRESH)
+        .refresh_jitter(REFRESH_JITTER)
+        .retry(RetrySettings::new().attempt_timeout(Duration::from_secs(1)))
+        .listener(Arc::new(listener))
+        .build()?;
+    let http = http(names);
+    // Account reads are signed like any other request, so they take the client that signs. The
+    // account of this example looks at no signature.
+    let reader = service.spawn_account_reader(http.clone())?;
+    let documents = ServiceBuilder::new()
+        .layer(service.layer().clone_bodies())
+        .service(http);
+    Ok((service, documents, reader))
+}
+
+/// A plain client. Without a time-out for connecting, a region whose network is gone would hold
+/// every attempt for minutes.
+fn http(names: Names) -> Http {
+    let mut connector = HttpConnector::new_with_resolver(names);
+    connector.set_connect_timeout(Some(Duration::from_millis(500)));
+    connector.set_nodelay(true);
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(5))
+        .build(connector)
+}
