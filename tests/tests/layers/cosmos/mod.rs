@@ -1,6 +1,7 @@
 //! An account of Cosmos DB under the layers: C1 to C15. Whole outages are in the drills.
 
 mod account;
+mod chaos;
 mod outages;
 mod writes;
 
