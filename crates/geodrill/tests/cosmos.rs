@@ -249,6 +249,17 @@ fn explain_knows_cosmos_by_its_host_or_by_name() {
         );
         assert!(!said["why"].as_str().unwrap().is_empty());
     }
+    let endpoints = geodrill([
+        "endpoints",
+        "https://acct.documents.azure.com",
+        "--format",
+        "json",
+    ]);
+    let said: Value = serde_json::from_slice(&endpoints.stdout).unwrap();
+    assert_eq!(endpoints.status.code(), Some(2));
+    assert_eq!(said["error"]["kind"], "not-derivable");
+    let message = said["error"]["message"].as_str().unwrap();
+    assert!(message.contains("account document"), "{message}");
     let emulator = ask(&[
         "--endpoint",
         "https://127.0.0.1:8081",

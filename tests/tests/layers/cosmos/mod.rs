@@ -3,6 +3,7 @@
 mod account;
 mod chaos;
 mod outages;
+mod told;
 mod writes;
 
 mod world;
@@ -38,7 +39,7 @@ fn write() -> Request<Body> {
 }
 
 /// The answer, its status, and the name of the region that gave it.
-fn told<B>(answer: &Result<Response<B>, Error>) -> String {
+pub(crate) fn told<B>(answer: &Result<Response<B>, Error>) -> String {
     match answer {
         Ok(response) => {
             let region = Served::of(response.extensions()).map_or("-", Served::region_name);
