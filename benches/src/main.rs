@@ -132,8 +132,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         write(file, &Baseline::of(&measured).to_json()?)?;
     }
     if let Some(file) = &arguments.write_readme {
-        let text = readme::replaced(&read(file)?, "counts", &markdown::counts(&measured))?;
-        let text = readme::replaced(&text, "times", &markdown::times(&measured))?;
+        let mut text = readme::replaced(&read(file)?, "counts", &markdown::counts(&measured))?;
+        // What was not timed stays as it was.
+        if measured.iter().any(|row| row.ns.is_some()) {
+            text = readme::replaced(&text, "times", &markdown::times(&measured))?;
+        }
         write(file, &text)?;
     }
     if !checks {
@@ -189,17 +192,23 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Row>, String> {
             return Err(format!("nothing is measured of `{who}`"));
         }
     }
-    // A baseline is about our own code.
-    let only_ours = arguments.check_readme.is_none()
-        && arguments.write_readme.is_none()
-        && (arguments.check.is_some() || arguments.write_baseline.is_some());
+    // A baseline is about our own code, a README about what it shows.
+    let baseline = arguments.check.is_some() || arguments.write_baseline.is_some();
+    let readme = arguments.check_readme.is_some() || arguments.write_readme.is_some();
+    let is_wanted = |row: &Row| match (baseline, readme) {
+        (false, false) => true,
+        (true, false) => row.who == OURS,
+        // Times are shown of all rows; nothing is timed for a check.
+        _ if !baseline && arguments.check_readme.is_none() => true,
+        _ => row.who == OURS || markdown::shows(row),
+    };
     Ok(all
         .into_iter()
         .filter(|row| {
             arguments.rows.is_empty() || arguments.rows.iter().any(|name| is_named(row, name))
         })
         .filter(|row| arguments.who.as_deref().is_none_or(|who| row.who == who))
-        .filter(|row| !only_ours || row.who == OURS)
+        .filter(|row| is_wanted(row))
         .collect())
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tower_geo_benches::readme::thousands;
 
 use crate::measure::Measured;
-use crate::row::{FLOOR, OURS};
+use crate::row::{FLOOR, OURS, Row};
 use crate::versions::versions;
 
 /// A line of the table of counts: what it is called, its row, and what it would take without any
@@ -70,6 +70,14 @@ const WHO: [&str; 6] = [
     "failsafe",
     "tower",
 ];
+
+/// Whether a row is in the table of counts.
+pub(crate) fn shows(row: &Row) -> bool {
+    WHO.contains(&row.who)
+        && SHOWN
+            .iter()
+            .any(|line| line.row == row.name || line.without == Some(row.name))
+}
 
 /// Instructions and allocations: the same on every machine, for one compiler.
 pub(crate) fn counts(rows: &[Measured]) -> String {

@@ -31,6 +31,7 @@ mod clock;
 mod expect;
 mod explain;
 mod format;
+mod judge;
 mod names;
 mod plot;
 mod problem;

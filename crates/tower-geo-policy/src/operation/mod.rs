@@ -257,6 +257,7 @@ const fn bit(region: RegionId) -> u16 {
 impl Operation {
     /// An operation for a request of that intent which names the region `home`, in the mode that
     /// holds as it begins (R2).
+    #[inline]
     #[must_use]
     pub const fn new(intent: Intent, home: RegionId, reach: Reach, mode: LocationMode) -> Self {
         Self {
@@ -403,28 +404,66 @@ impl Operation {
         self.current.at.get_or_insert(now);
     }
 
+    /// Whether a request of that intent, which names the region `home`, may be on the healthy path:
+    /// nothing is unusual, and that region is where it goes first.
+    ///
+    /// [`sent_home`](Self::sent_home) is its operation, if nothing is to be said of it beside.
+    #[inline]
+    #[must_use]
+    pub fn begins_at_home<X>(
+        state: &ServiceState<X>,
+        intent: Intent,
+        home: RegionId,
+        mode: LocationMode,
+    ) -> bool {
+        state.is_calm()
+            && home == state.regions().writer()
+            && (!intent.is_redirectable() || mode.starts_at_primary())
+            && !intent.is_for_copy()
+    }
+
+    /// An operation whose first send leaves at once, as the request is: what [`new`](Self::new) and
+    /// [`go_home`](Self::go_home) come to where [`begins_at_home`](Self::begins_at_home) holds.
+    /// `regions` is how many there are.
+    #[inline]
+    #[must_use]
+    pub fn sent_home(
+        intent: Intent,
+        home: RegionId,
+        reach: Reach,
+        mode: LocationMode,
+        regions: usize,
+    ) -> Self {
+        let shares = match (intent.is_redirectable(), mode, reach) {
+            (true, LocationMode::PrimaryThenSecondary, Reach::Everywhere) => {
+                u32::try_from(regions).unwrap_or(1)
+            }
+            _ => 1,
+        };
+        Self {
+            sends: 1,
+            current: Current {
+                shares,
+                ..Current::first(home)
+            },
+            ..Self::new(intent, home, reach, mode)
+        }
+    }
+
     /// Tries the healthy path: the first send goes where the request says, nothing is unusual.
     ///
     /// Returns whether that is so; then the request is to be sent as it is. Otherwise
     /// [`next`](Self::next) decides.
     #[must_use]
     pub fn go_home<X>(&mut self, context: &Context<'_, X>) -> bool {
-        let regions = context.state.regions();
-        let as_it_is = context.state.is_calm()
-            && self.slot.is_none()
+        let as_it_is = self.slot.is_none()
             && self.pin.is_none()
             && !self.repeats_a_failure
-            && self.home == regions.writer()
-            && (!self.intent.is_redirectable() || self.mode.starts_at_primary())
-            && !self.intent.is_for_copy();
+            && Self::begins_at_home(context.state, self.intent, self.home, self.mode);
         if as_it_is {
-            self.sends = 1;
-            self.current.shares = match (self.intent.is_redirectable(), self.mode, self.reach) {
-                (true, LocationMode::PrimaryThenSecondary, Reach::Everywhere) => {
-                    u32::try_from(regions.len()).unwrap_or(1)
-                }
-                _ => 1,
-            };
+            let regions = context.state.regions().len();
+            let sent = Self::sent_home(self.intent, self.home, self.reach, self.mode, regions);
+            (self.sends, self.current) = (sent.sends, sent.current);
         }
         as_it_is
     }

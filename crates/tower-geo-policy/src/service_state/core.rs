@@ -408,6 +408,7 @@ impl Core {
             counted,
             slow,
             outrun: false,
+            silent: false,
         };
         let for_the_lock = match says {
             Evidence::Failure | Evidence::FailureOfBoth => true,
@@ -474,6 +475,7 @@ impl Core {
                 counted,
                 slow: took >= settings.slow_after,
                 outrun,
+                silent: true,
             });
         }
         let slow_call = outrun && settings.slow.is_some();
@@ -482,6 +484,7 @@ impl Core {
             counted,
             slow: slow_call,
             outrun,
+            silent: false,
         })
     }
 
@@ -502,6 +505,7 @@ pub(crate) struct Left {
     counted: bool,
     slow: bool,
     outrun: bool,
+    silent: bool,
 }
 
 impl Left {
@@ -523,6 +527,7 @@ impl Left {
             counted: self.counted,
             slow: self.slow,
             outrun: self.outrun,
+            silent: self.silent,
         };
         group.update(now, |change| change.settle(&settling, self.effects, draw))
     }

@@ -11,6 +11,7 @@ use http::StatusCode;
 use tower_geo_policy::cosmos::operation as account;
 use tower_geo_policy::events::Resend;
 use tower_geo_policy::fault::Fault;
+use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Again, Finish, Operation, Plan, Reach, Step};
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_settings::RetrySettings;
@@ -120,6 +121,15 @@ impl From<account::Directed> for Outgoing {
     }
 }
 
+/// Whether a further send may follow the first of a service whose regions stay.
+#[inline]
+pub(super) fn may_follow(state: &State, intent: Intent, reach: Reach) -> bool {
+    match reach {
+        Reach::OnceEach => intent.is_redirectable() && state.regions().len() > 1,
+        _ => state.extra().retry.get_max_retries() > 0,
+    }
+}
+
 /// What both answer in the same way.
 macro_rules! either {
     ($decider:expr, $operation:ident => $answer:expr) => {
@@ -166,12 +176,7 @@ impl Decider {
     #[inline]
     pub(super) fn may_follow(&self, state: &State, reach: Reach) -> bool {
         match self {
-            Self::Plain(operation) => match reach {
-                Reach::OnceEach => {
-                    operation.intent().is_redirectable() && state.regions().len() > 1
-                }
-                _ => state.extra().retry.get_max_retries() > 0,
-            },
+            Self::Plain(operation) => may_follow(state, operation.intent(), reach),
             // C15: `max_retries` does not count here.
             #[cfg(feature = "cosmos")]
             Self::Account(operation) => {

@@ -5,7 +5,7 @@ use tower_geo_policy::budget;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::read_floor::Key;
-use tower_geo_policy::region::LocationMode;
+use tower_geo_policy::region::{LocationMode, RegionId};
 
 use super::decider::Decider;
 use crate::background::BackgroundSend;
@@ -19,6 +19,13 @@ use crate::scope::{self, Rank};
 pub(crate) enum Start {
     /// Not this service's, or neutral: passed on as it is (I3, I8).
     Pass,
+    /// Driven, and there is nothing to say but this: the healthy path. The first send goes out as
+    /// it is.
+    Home {
+        intent: Intent,
+        home: RegionId,
+        mode: LocationMode,
+    },
     /// Driven by this operation; `home` says that the first send goes out as it is.
     Drive { operation: Decider, home: bool },
     /// Refused.
@@ -62,6 +69,27 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_write() && regions.write_target(home).is_none() {
         return Start::Refuse(Error::misfit(state, Misfit::WriteToCopy));
     }
+    let (runtime, mode) = (state.extra(), state.mode());
+    let is_usual = request.extensions().is_empty()
+        && request.method() != Method::DELETE
+        && runtime.copies.floor.is_none()
+        && runtime.failed_ids.is_empty();
+    if is_usual && Operation::begins_at_home(state, intent, home, mode) {
+        return Start::Home { intent, home, mode };
+    }
+    start_closely(state, intent, home, reach, request)
+}
+
+/// The same for a request of which there is more to say.
+#[inline(never)]
+fn start_closely<B>(
+    state: &State,
+    intent: Intent,
+    home: RegionId,
+    reach: Reach,
+    request: &mut Request<B>,
+) -> Start {
+    let regions = state.regions();
     // G4: maintenance overrides the mode of the service.
     let mode = if state.in_maintenance() {
         LocationMode::SecondaryOnly
@@ -150,17 +178,16 @@ pub(super) fn request_id<B>(request: &Request<B>) -> Option<&HeaderValue> {
 /// The copy that is kept of a request whose first send goes out as it is.
 #[inline]
 pub(super) fn keep_for_later<P, B>(
-    state: &State,
     reach: Reach,
     policy: &P,
-    operation: &Decider,
+    may_follow: bool,
     request: &Request<P::Body>,
 ) -> Option<Request<P::Body>>
 where
     P: BodyPolicy<B>,
 {
     let watches_uploads = reach != Reach::OnceEach && policy.watches_uploads();
-    if operation.may_follow(state, reach) || watches_uploads {
+    if may_follow || watches_uploads {
         policy.keep_request(request)
     } else {
         None
