@@ -117,6 +117,32 @@ fn enter_with(service: usize, rank: Rank, owns: usize) -> Guard {
     Guard(before)
 }
 
+/// The scope that a layer has found above it, to be restored by [`step_out`].
+pub(crate) struct Above(Scope);
+
+/// Enters the scope of a layer that stands, in its right place, below a driver of the same service;
+/// none, and nothing is entered, if it does not.
+///
+/// In no need of a [`Guard`], which would keep what is called from being built where it is to be:
+/// should it panic, the guard of the driver restores what was there before both.
+#[inline]
+pub(crate) fn step_in(service: usize, rank: Rank) -> Option<Above> {
+    let before = SCOPE.get();
+    let rest = before.of(service)?;
+    if rest & Scope::RANK >= rank as usize || rest & Scope::DRIVEN == 0 {
+        return None;
+    }
+    let handed_down = rest & (Scope::DRIVEN | Scope::OWNS);
+    SCOPE.set(Scope(service | rank as usize | handed_down));
+    Some(Above(before))
+}
+
+/// Leaves the scope that [`step_in`] has entered.
+#[inline]
+pub(crate) fn step_out(above: Above) {
+    SCOPE.set(above.0);
+}
+
 /// What is dropped in this scope is dropped because its time was over.
 pub(crate) fn enter_time_out(service: usize) -> Guard {
     enter_drop(service, Scope::TIMED_OUT)

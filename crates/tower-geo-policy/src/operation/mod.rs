@@ -260,6 +260,18 @@ impl Operation {
     #[inline]
     #[must_use]
     pub const fn new(intent: Intent, home: RegionId, reach: Reach, mode: LocationMode) -> Self {
+        Self::with_sends(intent, home, reach, mode, 0, 1)
+    }
+
+    #[inline]
+    const fn with_sends(
+        intent: Intent,
+        home: RegionId,
+        reach: Reach,
+        mode: LocationMode,
+        sends: u32,
+        shares: u32,
+    ) -> Self {
         Self {
             intent,
             reach,
@@ -270,13 +282,13 @@ impl Operation {
             is_delete: false,
             repeats_a_failure: false,
             has_looked: false,
-            sends: 0,
+            sends,
             started: None,
             signature_limit: None,
             key: None,
             max_staleness: Limit::Unsaid,
             slot: None,
-            current: Current::first(home),
+            current: Current::first(home, shares),
             other: None,
             has_hedged: false,
             past: None,
@@ -440,14 +452,7 @@ impl Operation {
             }
             _ => 1,
         };
-        Self {
-            sends: 1,
-            current: Current {
-                shares,
-                ..Current::first(home)
-            },
-            ..Self::new(intent, home, reach, mode)
-        }
+        Self::with_sends(intent, home, reach, mode, 1, shares)
     }
 
     /// Tries the healthy path: the first send goes where the request says, nothing is unusual.

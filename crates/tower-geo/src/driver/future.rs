@@ -7,7 +7,9 @@ use std::task::{Context, Poll, ready};
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
+use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Operation, Reach};
+use tower_geo_policy::region::{LocationMode, RegionId};
 use tower_service::Service;
 
 #[cfg(feature = "cosmos")]
@@ -69,19 +71,16 @@ where
     S: Service<Request<P::Body>> + Clone,
     P: BodyPolicy<B>,
 {
-    /// Begins what was decided at the start of a call of a service over `inner`, which is ready.
+    /// The healthy path: the request is sent as it is, now.
     #[inline]
-    pub(crate) fn begin(
+    pub(crate) fn begin_at_home(
         inner: &mut S,
         policy: &P,
         state: &State,
         (rank, reach): (Rank, Reach),
-        started: Start,
+        (intent, home, mode): (Intent, RegionId, LocationMode),
         request: Request<B>,
     ) -> Self {
-        let Start::Home { intent, home, mode } = started else {
-            return Self::begin_otherwise(inner, policy, state, (rank, reach), started, request);
-        };
         let request = policy.prepare_request(request);
         let may_follow = may_follow(state, intent, reach);
         let copy = keep_for_later(reach, policy, may_follow, &request);
@@ -89,23 +88,24 @@ where
             Some(_) => None,
             None => Some(Sent::of(&request)),
         };
-        let mut service = take_ready(inner);
-        let scope = scope::enter_own(service_id(state), rank);
+        let (mut service, policy, state) = (take_ready(inner), policy.clone(), state.clone());
+        let regions = state.regions().len();
+        let scope = scope::enter_own(service_id(&state), rank);
         let future = service.call(request);
         drop(scope);
-        let regions = state.regions().len();
-        let operation = Operation::sent_home(intent, home, reach, mode, regions);
+        // Nothing that could panic from here on, or all of this would have to lie in memory, to be
+        // dropped.
         Self {
             phase: Phase::Sending { future },
             timer: None,
             hedge: None,
             driver: Some(Driver {
                 service,
-                policy: policy.clone(),
-                state: state.clone(),
+                policy,
+                state,
                 rank,
                 home,
-                operation: Decider::Plain(operation),
+                operation: Decider::Plain(Operation::sent_home(intent, home, reach, mode, regions)),
                 request: copy,
                 sent,
                 is_ready: false,
@@ -122,8 +122,9 @@ where
         }
     }
 
+    /// Begins what was decided at the start of a call of a service over `inner`, which is ready.
     #[inline(never)]
-    fn begin_otherwise(
+    pub(crate) fn begin(
         inner: &mut S,
         policy: &P,
         state: &State,

@@ -6,7 +6,7 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use crate::body::BodyPolicy;
-use crate::driver::start;
+use crate::driver::{Start, start};
 use crate::error::{BoxError, Error};
 use crate::runtime::State;
 use crate::scope::Rank;
@@ -70,6 +70,13 @@ where
         };
         let started = start(&self.state, Rank::Retry, reach, &mut request);
         let (inner, driver) = (&mut self.inner, (Rank::Retry, reach));
-        ResponseFuture::begin(inner, &self.policy, &self.state, driver, started, request)
+        let (policy, state) = (&self.policy, &self.state);
+        match started {
+            Start::Home { intent, home, mode } => {
+                let opening = (intent, home, mode);
+                ResponseFuture::begin_at_home(inner, policy, state, driver, opening, request)
+            }
+            other => ResponseFuture::begin(inner, policy, state, driver, other, request),
+        }
     }
 }
