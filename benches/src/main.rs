@@ -27,7 +27,7 @@ use tower_geo_benches::readme;
 use baseline::Baseline;
 use measure::{Measured, Want, callgrind};
 use report::markdown;
-use row::{OURS, Row, Work};
+use row::{FLOOR, OURS, Row, Work};
 
 /// The compiler of this program: instructions are those of a compiler.
 const RUSTC: &str = env!("BENCHES_RUSTC");
@@ -77,6 +77,9 @@ struct Arguments {
     /// Write the tables into a README, between their markers.
     #[arg(long, value_name = "FILE")]
     write_readme: Option<PathBuf>,
+    /// Compare what a README says of peers as well.
+    #[arg(long)]
+    peers: bool,
     /// Only do the chosen rows so many times and say nothing: for a profiler.
     #[arg(long, value_name = "CALLS")]
     only_call: Option<u32>,
@@ -192,15 +195,16 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Row>, String> {
             return Err(format!("nothing is measured of `{who}`"));
         }
     }
-    // A baseline is about our own code, a README about what it shows.
-    let baseline = arguments.check.is_some() || arguments.write_baseline.is_some();
-    let readme = arguments.check_readme.is_some() || arguments.write_readme.is_some();
-    let is_wanted = |row: &Row| match (baseline, readme) {
-        (false, false) => true,
-        (true, false) => row.who == OURS,
-        // Times are shown of all rows; nothing is timed for a check.
-        _ if !baseline && arguments.check_readme.is_none() => true,
-        _ => row.who == OURS || markdown::shows(row),
+    // Checks are about our own code, unless they are asked for more.
+    let checks = arguments.check.is_some() || arguments.check_readme.is_some();
+    let is_wanted = |row: &Row| {
+        if checks && !arguments.peers {
+            row.who == OURS || row.who == FLOOR
+        } else if checks || arguments.write_baseline.is_some() {
+            row.who == OURS || markdown::shows(row)
+        } else {
+            true
+        }
     };
     Ok(all
         .into_iter()

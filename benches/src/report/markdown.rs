@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tower_geo_benches::readme::thousands;
+use tower_geo_benches::readme::{UNKNOWN, thousands};
 
 use crate::measure::Measured;
 use crate::row::{FLOOR, OURS, Row};
@@ -119,13 +119,19 @@ pub(crate) fn counts(rows: &[Measured]) -> String {
 }
 
 fn cell(rows: &[Measured], who: &str, name: &str) -> String {
-    rows.iter()
-        .find(|row| row.row == name && row.who == who)
-        .and_then(|row| Some((row.instructions?, row.allocations?)))
-        .map_or_else(
-            || "–".to_owned(),
+    let is_row = |row: &&Measured| row.row == name && row.who == who;
+    if let Some(row) = rows.iter().find(is_row) {
+        let (instructions, allocations) = (row.instructions, row.allocations);
+        let counts = instructions.zip(allocations);
+        return counts.map_or_else(
+            || UNKNOWN.to_owned(),
             |(instructions, allocations)| format!("{} · {allocations}", thousands(instructions)),
-        )
+        );
+    }
+    let exists = crate::rows::all()
+        .iter()
+        .any(|row| row.name == name && row.who == who);
+    if exists { UNKNOWN } else { "–" }.to_owned()
 }
 
 /// What depends on the machine: it is told, and compared by nobody.
