@@ -101,3 +101,32 @@ limited() {
         "$@"
     fi
 }
+
+needs_node() {
+    has node || die 'node is not on the PATH: it reads the metadata of the workspace' \
+        'Debian: apt-get install nodejs npm'
+}
+
+workspace() {
+    cargo metadata --format-version 1 --all-features "${locked[@]}" | node scripts/workspace.mjs "$1"
+}
+
+# answers QUESTION: asks about the workspace; the lines of the answer are left in `answer`.
+answers() {
+    local text
+    text=$(workspace "$1") || return 1
+    answer=()
+    [[ -z $text ]] || mapfile -t answer <<<"$text"
+}
+
+# choose QUESTION: the crates that are the answer are left in `crates`, and as arguments of cargo in
+# `chosen_crates`.
+choose() {
+    answers "$1" || return 1
+    crates=("${answer[@]}")
+    chosen_crates=()
+    local crate
+    for crate in "${crates[@]}"; do
+        chosen_crates+=(-p "$crate")
+    done
+}

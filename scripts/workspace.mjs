@@ -6,7 +6,12 @@
 //     libraries   those of them that are libraries
 //     features    CRATE FEATURE, for every feature of the published crates
 //     examples    CRATE KIND NAME, for every example program (KIND: bin or example)
+//     clients     the crates about clients that people use, which are no default members
+//
+// Of the last two, those that need a later Rust than there is are left out, and named on stderr.
+//
 //     msrv        fails when a library states no Rust version, or a dependency needs a later one
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { relative, sep } from 'node:path';
 
@@ -29,6 +34,18 @@ function isLater(a, b) {
   const i = x.findIndex((n, at) => n !== y[at]);
   return i >= 0 && x[i] > y[i];
 }
+
+// Examples below clients that need a later Rust than we do need it, too.
+function buildable(packages) {
+  const rust = execFileSync('rustc', ['--version'], { encoding: 'utf8' }).split(' ')[1];
+  return packages.filter((p) => {
+    const late = p.rust_version !== null && isLater(p.rust_version, rust);
+    if (late) console.error(`${p.name} is left out: it needs Rust ${p.rust_version}`);
+    return !late;
+  });
+}
+
+const CLIENTS = ['geo-proxy', 'tower-geo-clients', 'under-aws-s3', 'under-opendal'];
 
 // What is compiled into a crate: normal and build dependencies, all the way down.
 function closure(id) {
@@ -83,7 +100,7 @@ const questions = {
     }
   },
   examples: () => {
-    for (const p of members) {
+    for (const p of buildable(members)) {
       const folder = relative(metadata.workspace_root, p.manifest_path).split(sep)[0];
       for (const t of p.targets) {
         if (t.kind.includes('example')) console.log(`${p.name} example ${t.name}`);
@@ -91,6 +108,7 @@ const questions = {
       }
     }
   },
+  clients: () => buildable(members.filter((p) => CLIENTS.includes(p.name))).forEach((p) => console.log(p.name)),
   msrv,
 };
 

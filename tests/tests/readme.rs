@@ -1,14 +1,20 @@
 //! The code of README.md compiles, and is the code below, line by line.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http::Response;
 use http_body_util::Full;
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use tower::Layer as _;
 use tower::Service;
 use tower::{ServiceBuilder, ServiceExt};
+use tower_geo::cosmos_key::CosmosKeyLayer;
 use tower_geo::{Account, LocationMode};
 use tower_geo::{CircuitBreakerLayer, GeoRedirectLayer, ReadOnlyGateLayer, RetryLayer};
+use tower_geo::{FreshConnectionsLayer, HyperClients};
 use tower_geo::{Freshness, LastSyncSettings, MonitorSettings, Served};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -60,6 +66,44 @@ where
     Ok(())
 }
 
+/// The block under "When the account fails over".
+#[rustfmt::skip]
+fn after_a_failover() -> Result<(), Failure> {
+    let account = Account::azure_storage("contoso").build()?;
+    let builder = Client::builder(TokioExecutor::new());
+    let connector = HttpConnector::new();
+    let clients = HyperClients::new(builder, connector); // hyper-util's, and any closure that returns a client will do
+    let blob = ServiceBuilder::new()
+        .layer(account.blob().layer().clone_bodies())
+        .layer(FreshConnectionsLayer::new(clients.clone()).max_age(Duration::from_secs(600)))
+        .service(clients.client::<Full<Bytes>>());
+    drop(blob);
+    Ok(())
+}
+
+/// The block under "Cosmos DB".
+#[rustfmt::skip]
+async fn cosmos<C, RB>(http_client: C, key: &str) -> Result<(), Failure>
+where
+    C: Service<Request<Full<Bytes>>, Response = Response<RB>> + Clone + Send + Sync + 'static,
+    C::Future: Send,
+    C::Error: Into<Failure>,
+    RB: http_body::Body + Send + 'static,
+    RB::Data: Send,
+{
+    let docs = Account::cosmos("https://contoso.documents.azure.com")
+        .preferred(["West US", "East US"])
+        .build()?;
+    let signed = CosmosKeyLayer::new("https://contoso.documents.azure.com", key)?.layer(http_client); // next to the client
+    let reader = docs.spawn_account_reader(signed.clone())?; // reads the account document, for as long as `reader` lives
+    let client = docs.layer().clone_bodies().layer(signed); // requests name the account's host; each goes to its region
+    let get = Request::get("https://contoso.documents.azure.com/dbs/shop/colls/orders/docs/1").body(Full::default())?;
+    let answer = client.oneshot(get).await?;
+    assert_eq!(Served::of(answer.extensions()).map(Served::region_name), Some("West US"));
+    drop(reader);
+    Ok(())
+}
+
 /// The block under "How old is it?".
 #[rustfmt::skip]
 async fn how_old<C, RB>(signing_client: C) -> Result<(), Failure>
@@ -98,6 +142,29 @@ async fn the_code_of_the_readme_works() {
         .unwrap();
     by_hand(client).await.unwrap();
     how_old(client).await.unwrap();
+    after_a_failover().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_code_for_cosmos_works() {
+    let region = |name: &str, label: &str| {
+        let host = format!("https://contoso-{label}.documents.azure.com:443/");
+        format!(r#"{{"name":"{name}","databaseAccountEndpoint":"{host}"}}"#)
+    };
+    let (east, west) = (region("East US", "eastus"), region("West US", "westus"));
+    let document =
+        format!(r#"{{"readableLocations":[{east},{west}],"writableLocations":[{east}]}}"#);
+    let client = tower::service_fn(move |request: Request<Full<Bytes>>| {
+        assert!(request.headers().contains_key("authorization"));
+        let body = match request.uri().path() {
+            "/" => document.clone(),
+            _ => String::new(),
+        };
+        std::future::ready(Ok::<_, std::io::Error>(Response::new(Full::<Bytes>::from(
+            body,
+        ))))
+    });
+    cosmos(client, "c2VjcmV0").await.unwrap();
 }
 
 #[test]

@@ -195,14 +195,19 @@ fn time_line(
         .map(|region| format!("{} {}", letters[*region], info.regions[*region]))
         .collect();
     if !trouble.trim().is_empty() {
-        key.push("! failed  x refused  ~ dropped by the caller".to_owned());
+        key.extend(["! failed", "x refused", "~ dropped by the caller"].map(str::to_owned));
     }
     if tracks.is_empty() {
         key.push("circuits closed and gate open all the time".to_owned());
     } else {
-        key.push("─ closed, read-write  ▒ half open, trial  █ open, read-only".to_owned());
+        let states = [
+            "─ closed, read-write",
+            "▒ half open, trial",
+            "█ open, read-only",
+        ];
+        key.extend(states.map(str::to_owned));
     }
-    let mut keys = vec![key.join("  ")];
+    let mut keys = lines_of(key);
     if !reads.is_empty() {
         keys.push(
             "● the account document was read  ○ a host that was asked for it had none".to_owned(),
@@ -216,6 +221,22 @@ fn time_line(
     }
     out.push('\n');
     Ok(())
+}
+
+/// Words in lines that are no longer than a time line.
+fn lines_of(words: Vec<String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        let length = |text: &str| text.chars().count();
+        match lines.last_mut() {
+            Some(line) if length(line) + 2 + length(&word) <= COLUMNS => {
+                line.push_str("  ");
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
 }
 
 /// When the account was read: one sign for each column.

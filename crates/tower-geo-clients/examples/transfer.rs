@@ -5,8 +5,8 @@
 //! cargo run --release -p tower-geo-clients --all-features --example transfer -- 64   # MiB
 //! ```
 //!
-//! Each client runs with the stack and without, each in a process of its own, so that its peak is its own, against a server in this
-//! one that throws uploads away and makes downloads up. The peak is that of resident memory, as
+//! Each client runs with the stack and without, each in a process of its own, so that its peak is its
+//! own, against a server in this one that throws uploads away and makes downloads up. The peak is that of resident memory, as
 //! Linux tells it; `0` where it is not told. A process that has not transferred anything is shown
 //! first.
 
@@ -30,19 +30,29 @@ use futures::{StreamExt, TryStreamExt};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Frame, Incoming};
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::ReqwestConnector;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStoreExt, WriteMultipart};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
+use tower::ServiceExt;
 use tower_geo::{Account, BoxError, LocationMode, StorageService};
 use tower_geo_clients::azure_core::transport;
 use tower_geo_clients::object_store::LayeredConnector;
 use tower_geo_clients::reqwest::GeoClient;
+use tower_layer::Layer;
 
-const CLIENTS: [&str; 4] = ["nothing", "object_store", "azure_storage_blob", "reqwest"];
+const CLIENTS: [&str; 5] = [
+    "nothing",
+    "object_store",
+    "azure_storage_blob",
+    "reqwest",
+    "hyper",
+];
 const WITH: &str = "with";
 const MIB: u64 = 1 << 20;
 
@@ -201,6 +211,33 @@ async fn with_reqwest(
     count(response.bytes_stream().map_err(BoxError::from), size).await
 }
 
+/// hyper's client has no adapter: it is a tower service.
+async fn with_hyper(account: Option<&Account>, endpoint: &str, size: u64) -> Result<(), BoxError> {
+    type Body = UnsyncBoxBody<Bytes, Infallible>;
+    let client: Client<HttpConnector, Body> = Client::builder(TokioExecutor::new()).build_http();
+    let send = async |request: Request<Body>| match account {
+        Some(account) => {
+            let stack = account.blob().layer().layer(client.clone());
+            let response = stack.oneshot(request).await?;
+            let body = response.map(|body| body.map_err(BoxError::from).boxed_unsync());
+            Ok::<_, BoxError>(body)
+        }
+        None => {
+            let response = client.clone().oneshot(request).await?;
+            Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
+        }
+    };
+    let url = format!("{endpoint}/photos/big");
+    let frames = chunks(size).map(|chunk| Ok(Frame::data(chunk)));
+    let put = Request::put(&url)
+        .header("x-ms-blob-type", "BlockBlob")
+        .header("content-length", size)
+        .body(StreamBody::new(futures::stream::iter(frames)).boxed_unsync())?;
+    send(put).await?;
+    let response = send(Request::get(&url).body(Body::default())?).await?;
+    count(response.into_body().into_data_stream(), size).await
+}
+
 async fn count(
     mut stream: impl futures::Stream<Item = Result<Bytes, BoxError>> + Unpin,
     size: u64,
@@ -281,6 +318,7 @@ async fn child(client: &str, stack: &str, endpoint: &str, size: u64) -> Result<(
         "object_store" => object_store(account, endpoint, size).await?,
         "azure_storage_blob" => azure_storage_blob(account, endpoint, size).await?,
         "reqwest" => with_reqwest(account, endpoint, size).await?,
+        "hyper" => with_hyper(account, endpoint, size).await?,
         _ => {}
     }
     println!(

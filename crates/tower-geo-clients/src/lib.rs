@@ -10,11 +10,15 @@
 //! | `azure-core` | `azure_storage_blob`, `azure_storage_queue` and all others on `azure_core` | `azure_core::transport` | `azure_core::ServiceClient` |
 //! | `reqwest` | reqwest | `reqwest::GeoClient` | `reqwest::ReqwestService` is one |
 //!
-//! hyper's client (that of hyper-util) is a tower service and needs no adapter:
-//! `account.blob().layer().layer(client)`. Its own retry is one: a request that a kept connection
-//! turns out not to have taken is sent again on a new one, unseen by the stack. The switch is
-//! `retry_canceled_requests(false)`. Let connections not outlive a failover (`pool_idle_timeout`),
-//! and set a connect time-out on the connector, which has none by default.
+//! What else there is, for clients without an adapter here:
+//!
+//! | client | how |
+//! |---|---|
+//! | hyper's (that of hyper-util) | it is a tower service: [`hyper`] says how to build it |
+//! | OpenDAL | the example `under-opendal`: a transport of OpenDAL over any tower service (needs Rust 1.91) |
+//! | the AWS SDK | the example `under-aws-s3`: gate, retry and circuit breaker, no redirect (needs Rust 1.94) |
+//! | any other, in any language | the example `geo-proxy`: a reverse proxy with the stack in it; point the client's endpoint at it |
+//! | one of your own | tell it by [`is_final`] what it must not repeat |
 //!
 //! # Order
 //!
@@ -23,6 +27,15 @@
 //! that, because none of them covers the host: Shared Key signs the account and the path, a shared
 //! access signature is in the query, a bearer token is a header. AWS signs the host; there a
 //! redirect is not possible, see [`tower_geo::geo_redirect`].
+//!
+//! | client | credentials that work |
+//! |---|---|
+//! | `object_store` | Shared Key, SAS, bearer tokens of all its kinds |
+//! | the Azure SDK | SAS, any `TokenCredential`; it has no Shared Key |
+//! | reqwest, hyper | whatever the request has: Shared Key, SAS, bearer tokens; or a signer above or below the stack, such as that of the feature `shared-key` of `tower-geo` |
+//! | OpenDAL | Shared Key, SAS, bearer tokens |
+//! | the AWS SDK | SigV4, which covers the host: no redirect |
+//! | through the proxy | Shared Key, SAS; bearer tokens as far as the client sends them over plain HTTP, which the Azure SDKs refuse: end TLS before the proxy |
 //!
 //! ```text
 //! your code ─► client (builds, signs) ─► [adapter] ─► tower-geo's layers ─► [adapter] ─► transport
@@ -35,8 +48,17 @@
 //!
 //! * An operation that the stack has ended is an error of a kind that the client does not repeat.
 //!   So a refused write is *one* call, whatever the client is set to.
-//! * An *answer* is handed over as it is, and all three clients repeat a 503. The page of each
-//!   client (its module) names the switch.
+//! * An *answer* is handed over as it is, and most clients repeat a 503.
+//!
+//! | client | the switch | left on |
+//! |---|---|---|
+//! | `object_store` | `RetryConfig { max_retries, .. }`: 1 to 3, since 0 ends the resuming of bodies, too | an answer with a 5xx is 11 calls |
+//! | the Azure SDK | `RetryOptions::none()` | an answer with a 5xx is up to 9 calls |
+//! | reqwest | `.retry(reqwest::retry::never())` | only what the server refused to process is sent again, below the stack |
+//! | hyper | `retry_canceled_requests(false)` | only what a kept connection turns out not to have taken is sent again, below the stack |
+//! | OpenDAL | no `RetryLayer` | an answer with a 5xx is one call more for each retry |
+//! | the AWS SDK | `RetryConfig::disabled()` | an answer with a 5xx is 3 calls |
+//! | through the proxy | the client's own | a refusal is an answer there, and repeated: no region hears of it |
 //!
 //! # Errors
 //!
@@ -83,6 +105,7 @@ mod oneshot;
 
 #[cfg(feature = "azure-core")]
 pub mod azure_core;
+pub mod hyper;
 #[cfg(feature = "object-store")]
 pub mod object_store;
 #[cfg(feature = "reqwest")]

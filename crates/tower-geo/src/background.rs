@@ -117,7 +117,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) const fn new(every: Duration, jitter: f64, start: Instant) -> Self {
+    const fn new(every: Duration, jitter: f64, start: Instant) -> Self {
         Self {
             every,
             jitter,
@@ -143,25 +143,43 @@ impl Pace {
     }
 }
 
-/// Checks what [`Pace`] is made of.
-pub(crate) fn check_pace(
-    every: Duration,
-    timeout: Duration,
-    jitter: f64,
-) -> Result<(), ConfigError> {
-    if every.is_zero() {
-        return Err(ConfigError::new("every", "must be longer than nothing"));
+/// What all settings of background tasks have in common: how often, how long for one answer, and how
+/// much is chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rhythm {
+    pub(crate) every: Duration,
+    pub(crate) timeout: Duration,
+    /// The share of `every` over which sends are spread.
+    pub(crate) jitter: f64,
+}
+
+impl Rhythm {
+    /// With a tenth of jitter.
+    pub(crate) const fn new(every: Duration, timeout: Duration) -> Self {
+        Self {
+            every,
+            timeout,
+            jitter: 0.1,
+        }
     }
-    if timeout.is_zero() {
-        return Err(ConfigError::new("timeout", "must be longer than nothing"));
+
+    /// The pace from now on, if it makes sense.
+    pub(crate) fn begin(&self, now: Instant) -> Result<Pace, ConfigError> {
+        if self.every.is_zero() {
+            return Err(ConfigError::new("every", "must be longer than nothing"));
+        }
+        if self.timeout.is_zero() {
+            return Err(ConfigError::new("timeout", "must be longer than nothing"));
+        }
+        let jitter = self.jitter;
+        if !(0.0..=1.0).contains(&jitter) {
+            return Err(ConfigError::new(
+                "jitter",
+                format!("must be a share of the interval, 0 to 1 (got {jitter})"),
+            ));
+        }
+        Ok(Pace::new(self.every, jitter, now))
     }
-    if !(0.0..=1.0).contains(&jitter) {
-        return Err(ConfigError::new(
-            "jitter",
-            format!("must be a share of the interval, 0 to 1 (got {jitter})"),
-        ));
-    }
-    Ok(())
 }
 
 /// A request of ours, without headers.
@@ -322,9 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn senseless_paces_are_errors() {
+    fn senseless_rhythms_are_errors() {
         let second = Duration::from_secs(1);
-        assert!(check_pace(second, second, 1.0).is_ok());
+        let begin = |every, timeout, jitter| {
+            let rhythm = Rhythm {
+                every,
+                timeout,
+                jitter,
+            };
+            rhythm.begin(start())
+        };
+        assert!(begin(second, second, 1.0).is_ok());
         for (every, timeout, jitter, setting) in [
             (Duration::ZERO, second, 0.0, "every"),
             (second, Duration::ZERO, 0.0, "timeout"),
@@ -333,7 +359,7 @@ mod tests {
             (second, second, f64::NAN, "jitter"),
         ] {
             assert_eq!(
-                check_pace(every, timeout, jitter).unwrap_err().setting(),
+                begin(every, timeout, jitter).unwrap_err().setting(),
                 setting
             );
         }

@@ -13,7 +13,7 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::verdict::Verdict;
 use tower_service::Service;
 
-use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace};
+use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace, Rhythm};
 use crate::circuit_breaker::Pending;
 use crate::error::{BoxError, Error};
 use crate::fresh_connections::Probe;
@@ -38,9 +38,7 @@ const BODY: usize = 64 * 1024;
 pub struct MonitorSettings {
     method: Method,
     path: String,
-    every: Duration,
-    timeout: Duration,
-    jitter: f64,
+    rhythm: Rhythm,
 }
 
 impl fmt::Debug for MonitorSettings {
@@ -48,9 +46,9 @@ impl fmt::Debug for MonitorSettings {
         f.debug_struct("MonitorSettings")
             .field("method", &self.method)
             .field("path", &Redacted(&self.path))
-            .field("every", &self.every)
-            .field("timeout", &self.timeout)
-            .field("jitter", &self.jitter)
+            .field("every", &self.rhythm.every)
+            .field("timeout", &self.rhythm.timeout)
+            .field("jitter", &self.rhythm.jitter)
             .finish()
     }
 }
@@ -61,9 +59,7 @@ impl MonitorSettings {
         Self {
             method: Method::GET,
             path: path.into(),
-            every: Duration::from_secs(5),
-            timeout: Duration::from_secs(2),
-            jitter: 0.1,
+            rhythm: Rhythm::new(Duration::from_secs(5), Duration::from_secs(2)),
         }
     }
 
@@ -75,26 +71,25 @@ impl MonitorSettings {
 
     /// How often to ask.
     pub const fn every(mut self, every: Duration) -> Self {
-        self.every = every;
+        self.rhythm.every = every;
         self
     }
 
     /// After so long without an answer a ping is given up, and has failed.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.rhythm.timeout = timeout;
         self
     }
 
     /// The share of the interval over which pings are spread, so that the clients of a service do
     /// not ask together: 0 to 1.
     pub const fn jitter(mut self, jitter: f64) -> Self {
-        self.jitter = jitter;
+        self.rhythm.jitter = jitter;
         self
     }
 
     /// What is asked, if it is a read that the writer answers.
     fn check(&self, service: &GeoService) -> Result<Ping, ConfigError> {
-        background::check_pace(self.every, self.timeout, self.jitter)?;
         if service.state_ref().extra().has_account() {
             return Err(ConfigError::new(
                 "monitor",
@@ -133,7 +128,7 @@ impl MonitorSettings {
             uri,
             intent: ruling.intent,
             writer,
-            timeout: self.timeout,
+            timeout: self.rhythm.timeout,
         })
     }
 }
@@ -159,7 +154,7 @@ impl GeoService {
     /// `client` has to sign its requests; it may be the bare client or a stack of ours above it.
     /// At most one ping is under way. A client that panics is cloned anew for the next one. In
     /// maintenance the monitor rests (G4). While a circuit is open its pings carry
-    /// [`Probe`](crate::Probe): a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
+    /// [`Probe`]: a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
     /// makes them over new connections.
     ///
     /// ```
@@ -198,8 +193,8 @@ impl GeoService {
         RB: Body + Send + 'static,
         RB::Data: Send,
     {
+        let pace = settings.rhythm.begin(runtime::now())?;
         let ping = settings.check(self)?;
-        let pace = Pace::new(settings.every, settings.jitter, runtime::now());
         let watching = Watching::begin(self.clone());
         BackgroundTask::spawn("monitor", run(watching, ping, pace, client))
     }

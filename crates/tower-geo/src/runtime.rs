@@ -8,11 +8,15 @@ use std::time::{Instant, SystemTime};
 use tower_geo_policy::azure_storage::StorageService;
 use tower_geo_policy::budget::Budget;
 use tower_geo_policy::config_error::ConfigError;
+#[cfg(feature = "cosmos")]
+use tower_geo_policy::cosmos::Cause;
 use tower_geo_policy::freshness::CopyRules;
+use tower_geo_policy::gate::ReadOnlyWhy;
 use tower_geo_policy::operation::{Advice, Context};
 use tower_geo_policy::repeats::FailedIds;
 use tower_geo_policy::retry_settings::RetrySettings;
 use tower_geo_policy::service_state::ServiceState;
+use tower_geo_policy::tick::Tick;
 
 use crate::faults::ClassifyFault;
 use crate::gate_followers::GateFollowers;
@@ -144,6 +148,26 @@ impl Runtime {
     #[inline]
     pub(crate) fn has_retry(&self) -> bool {
         self.has_retry.load(Ordering::Relaxed)
+    }
+
+    /// A gate refused a write. No write gets through that could find out that the account has
+    /// another writer by now, so that is reason enough to read it, every 15 s (C7).
+    #[cfg_attr(
+        not(feature = "cosmos"),
+        expect(
+            clippy::missing_const_for_fn,
+            clippy::unused_self,
+            unused_variables,
+            reason = "other writers come with accounts"
+        )
+    )]
+    pub(crate) fn write_was_refused(&self, why: ReadOnlyWhy, now: Tick) {
+        #[cfg(feature = "cosmos")]
+        if matches!(why, ReadOnlyWhy::Breaker | ReadOnlyWhy::Group) {
+            if let Some(shared) = &self.cosmos {
+                shared.account.ask(Cause::Circuit, now);
+            }
+        }
     }
 
     /// Whether nobody has been warned yet of a client that repeats what we gave up (T8).

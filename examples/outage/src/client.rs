@@ -9,13 +9,16 @@ use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::ServiceBuilder;
 use tower_geo::body::CloneBodies;
+use tower_geo::fresh_connections::FreshConnections;
 use tower_geo::shared_key::{SharedKey, SharedKeyLayer};
 use tower_geo::{
-    Account, BoxError, BreakerSettings, GeoStack, Listener, LocationMode, RetrySettings,
+    Account, BoxError, BreakerSettings, FreshConnectionsLayer, GeoStack, HyperClients, Listener,
+    LocationMode, RetrySettings,
 };
 
-/// A hyper client under all four layers, signing each send.
-pub(crate) type Blobs = GeoStack<SharedKey<Client<HttpConnector, Full<Bytes>>>, CloneBodies>;
+/// A hyper client under all four layers, signing each send, and probing over new connections.
+pub(crate) type Blobs = GeoStack<SharedKey<Renewed>, CloneBodies>;
+type Renewed = FreshConnections<Client<HttpConnector, Full<Bytes>>, HyperClients<HttpConnector>>;
 
 /// A client of blob storage that survives the loss of the primary region.
 pub(crate) fn client(
@@ -29,24 +32,28 @@ pub(crate) fn client(
         .retry(quick_retry())
         .each(|service| service.listener(Arc::new(listener)))
         .build()?;
+    let clients = hyper_clients();
     let blobs = ServiceBuilder::new()
         .layer(account.blob().layer().clone_bodies())
         .layer(signer)
-        .service(hyper_client());
+        // After a failover of the account old connections would still lead to the region that its
+        // name has left: probes make new ones, and none grows older than this.
+        .layer(FreshConnectionsLayer::new(clients.clone()).max_age(Duration::from_secs(600)))
+        .service(clients.client());
     Ok((account, blobs))
 }
 
-/// A plain client. Without a time-out for connecting, a region whose network is gone would hold
-/// every attempt for minutes; idle connections are not kept long, since after a failover of the
-/// account they would still lead to the region that the name has left.
-fn hyper_client() -> Client<HttpConnector, Full<Bytes>> {
+/// Plain clients. Without a time-out for connecting, a region whose network is gone would hold
+/// every attempt for minutes.
+fn hyper_clients() -> HyperClients<HttpConnector> {
     let mut connector = HttpConnector::new();
     connector.set_connect_timeout(Some(Duration::from_millis(500)));
     connector.set_nodelay(true);
-    Client::builder(TokioExecutor::new())
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(5))
-        .build(connector)
+        .pool_idle_timeout(Duration::from_secs(5));
+    HyperClients::new(builder, connector)
 }
 
 /// Circuits that show in seconds what takes minutes with the defaults, which suit production.

@@ -16,7 +16,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower_geo::BoxError;
+use tower_geo::{BoxError, FreshConnectionsLayer, HyperClients};
+use tower_layer::Layer;
 
 use crate::options::Options;
 
@@ -43,13 +44,18 @@ async fn run(options: Options) -> Result<(), BoxError> {
         .https_or_http()
         .enable_http1()
         .wrap_connector(http);
-    let client: Client<_, Body> = Client::builder(TokioExecutor::new())
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
         .pool_timer(TokioTimer::new())
-        // After a failover the names mean other machines: connections must not outlive it (R12).
         .pool_idle_timeout(Duration::from_secs(30))
         // One send is one send (T8).
-        .retry_canceled_requests(false)
-        .build(https);
+        .retry_canceled_requests(false);
+    let clients = HyperClients::new(builder, https);
+    // After a failover the names mean other machines, and connections must not outlive it (R12):
+    // probes make new ones, which replace the old, and none grows older than this.
+    let client = FreshConnectionsLayer::new(clients.clone())
+        .max_age(Duration::from_secs(600))
+        .layer(clients.client::<Body>());
 
     let (stop, _) = watch::channel(());
     let mut servers = JoinSet::new();

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,22 +12,19 @@ use bytes::Bytes;
 use geo_proxy::router;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody};
+use support::{ACCOUNT, KEY, Setting, before, serve, settings};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tower::ServiceExt;
 use tower_geo::shared_key::{SharedKeyLayer, SharedKeyService};
-use tower_geo::{Account, BreakerSettings, GeoService, LocationMode, RetrySettings};
+use tower_geo::{Account, GeoService};
 use tower_geo_testkit::Side;
 use tower_geo_testkit::azurite::{Azurite, AzuriteOptions};
-use tower_geo_testkit::client::{ClientBuilder, Names, TestClient};
-use tower_geo_testkit::front::{Front, FrontState, Refuses};
+use tower_geo_testkit::client::{ClientBuilder, TestClient};
+use tower_geo_testkit::front::FrontState;
 use tower_geo_testkit::store::{RegionState, TwoRegionStore};
-use tower_geo_testkit::tls::TestCa;
 use tower_layer::Layer;
-
-const ACCOUNT: &str = "contoso";
-const KEY: &str = "c2VjcmV0IG9mIGNvbnRvc28=";
 
 struct Answer {
     status: StatusCode,
@@ -46,6 +45,13 @@ struct Client {
 }
 
 impl Client {
+    const fn of(setting: &Setting) -> Self {
+        Self {
+            proxy: setting.proxy,
+            service: setting.kind,
+        }
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -83,74 +89,6 @@ impl Client {
     }
 }
 
-/// One service of the emulator behind its two fronts, and the proxy before them.
-struct Setting {
-    client: Client,
-    service: GeoService,
-    primary: Front,
-    secondary: Front,
-}
-
-fn settings(builder: tower_geo::AccountBuilder) -> Account {
-    let retry = RetrySettings::new()
-        .max_retries(2)
-        .delay(Duration::from_millis(10))
-        .attempt_timeout(Duration::from_millis(700));
-    let wait = Duration::from_secs(2);
-    let breaker = BreakerSettings::new()
-        .streak(3)
-        .rate(None)
-        .open_for(wait)
-        .max_open_for(wait);
-    builder
-        .location_mode(LocationMode::PrimaryThenSecondary)
-        .retry(retry)
-        .breaker(breaker.ramp([1.0]))
-        .build()
-        .unwrap()
-}
-
-async fn serve(app: axum::Router) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    addr
-}
-
-async fn before(azurite: &Azurite, kind: SharedKeyService) -> Setting {
-    let account = settings(Account::azure_storage(ACCOUNT));
-    let (service, upstream, refuses) = match kind {
-        SharedKeyService::Queue => (account.queue(), azurite.queue_addr(), Refuses::QueueWrites),
-        SharedKeyService::Table => (account.table(), azurite.table_addr(), Refuses::Writes),
-        _ => (account.blob(), azurite.blob_addr(), Refuses::Writes),
-    };
-    let (ca, names) = (TestCa::new().unwrap(), Names::new());
-    let front = |suffix, refuses| {
-        let host = format!("{ACCOUNT}{suffix}.{}.core.windows.net", service.name());
-        let front = Front::builder(upstream).tls(&ca, [host.clone()]).unwrap();
-        let front = front.refuse_writes(refuses).start().unwrap();
-        names.point(&host, front.addr());
-        front
-    };
-    let (primary, secondary) = (front("", Refuses::Nothing), front("-secondary", refuses));
-    let client = ClientBuilder::new()
-        .names(names)
-        .trust(&ca)
-        .unwrap()
-        .build()
-        .unwrap();
-    let proxy = serve(router(&service, 1 << 20, client)).await;
-    Setting {
-        client: Client {
-            proxy,
-            service: kind,
-        },
-        service,
-        primary,
-        secondary,
-    }
-}
-
 /// R3, R8, G2: what is signed for the proxy's address is valid at both regions; streams, ranges and
 /// lists go through; a refusal is a 503 that says when to come back.
 #[tokio::test]
@@ -159,7 +97,7 @@ async fn blobs_survive_the_loss_of_the_primary() {
         .await
         .unwrap();
     let setting = before(&azurite, SharedKeyService::Blob).await;
-    let client = &setting.client;
+    let client = Client::of(&setting);
     let blob = [("x-ms-blob-type", "BlockBlob")];
     let (cat, big) = ("/photos/my%20cat%2Bdog", "/photos/big");
     let content: Vec<u8> = (0..8 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
@@ -197,6 +135,9 @@ async fn blobs_survive_the_loss_of_the_primary() {
             );
             assert_eq!(answer.headers["x-geo-region"], "secondary");
         }
+        let head = client.send(Method::HEAD, big, &[], "").await;
+        assert_eq!(head.headers["content-length"], "8388608");
+        let sent = setting.primary.requests() + setting.secondary.requests();
         let refused = client.send(Method::PUT, cat, &blob, "woof").await;
         assert_eq!(refused.status, 503, "{outage:?}");
         assert_eq!(refused.headers["content-type"], "application/problem+json");
@@ -205,6 +146,11 @@ async fn blobs_survive_the_loss_of_the_primary() {
             refused.text().contains(r#""kind":"read-only""#),
             "{}",
             refused.text()
+        );
+        assert_eq!(
+            setting.primary.requests() + setting.secondary.requests(),
+            sent,
+            "nothing was sent"
         );
         let state = client.get("/-/geo").await.text();
         assert!(state.contains(r#""writes":"read-only""#), "{state}");
@@ -234,7 +180,7 @@ async fn messages_and_entities_are_read_from_the_secondary_and_never_taken() {
         .await
         .unwrap();
     let queue = before(&azurite, SharedKeyService::Queue).await;
-    let client = &queue.client;
+    let client = Client::of(&queue);
     assert_eq!(client.send(Method::PUT, "/work", &[], "").await.status, 201);
     let message = "<QueueMessage><MessageText>meow</MessageText></QueueMessage>";
     let xml = [("content-type", "application/xml")];
@@ -253,7 +199,7 @@ async fn messages_and_entities_are_read_from_the_secondary_and_never_taken() {
     assert_eq!(queue.secondary.refused(), 0);
 
     let table = before(&azurite, SharedKeyService::Table).await;
-    let client = &table.client;
+    let client = Client::of(&table);
     let json = [
         ("content-type", "application/json"),
         ("accept", "application/json;odata=nometadata"),
@@ -337,7 +283,7 @@ async fn chunked_bodies_go_through_and_small_ones_are_sent_again() {
             let data = Bytes::from(vec![at; chunk]);
             Ok::<_, std::io::Error>(http_body::Frame::data(data))
         });
-        let body = BodyExt::boxed_unsync(StreamBody::new(Chunks(chunks)));
+        let body = BodyExt::boxed_unsync(StreamBody::new(futures::stream::iter(chunks)));
         let client: TestClient<_> = ClientBuilder::new().build().unwrap();
         let request = Request::put(format!("http://{proxy}/contoso/photos/{path}"))
             .header("x-ms-blob-type", "BlockBlob")
@@ -355,20 +301,6 @@ async fn chunked_bodies_go_through_and_small_ones_are_sent_again() {
     assert_eq!(chunked("small", 10).await, 503);
     assert_eq!(store.requests_by(Side::Primary, &Method::PUT), 3);
     assert_eq!(store.writes_at_secondary(), 0);
-}
-
-/// An iterator as a stream.
-struct Chunks<I>(I);
-
-impl<I: Iterator + Unpin> futures_core::Stream for Chunks<I> {
-    type Item = I::Item;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<I::Item>> {
-        std::task::Poll::Ready(self.0.next())
-    }
 }
 
 /// The program, and where it listens for blobs.

@@ -15,6 +15,7 @@ mod outcome;
 mod request_options;
 #[cfg(test)]
 mod tests;
+mod tried;
 pub(crate) mod under_way;
 
 use std::time::Duration;
@@ -32,7 +33,6 @@ use crate::retry_settings::RetrySettings;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
-use crate::verdict::Evidence;
 
 use age::Limit;
 pub use outcome::{Answer, Fate};
@@ -587,19 +587,9 @@ impl Operation {
         };
         let paid = self.pay(context, region).ok_or(None)?;
         let tried = self.tried(region);
-        let kind = match (self.sends, tried) {
-            (0, _) => SendKind::First,
-            (_, false) => SendKind::FallOver,
-            (_, true) => SendKind::Retry,
-        };
-        let waited = self
-            .past
-            .as_ref()
-            .and_then(|past| past.trail.sends().last())
-            .zip(self.started)
-            .map_or(Duration::ZERO, |(last, started)| {
-                now.since(started + last.at + last.took)
-            });
+        let kind = SendKind::after(self.sends, tried);
+        let trail = self.trail();
+        let waited = trail.map_or(Duration::ZERO, |trail| trail.waited(self.started, now));
         self.sends += 1;
         self.current = Current {
             region,
@@ -675,18 +665,9 @@ impl Operation {
     }
 
     fn failure_given(&self, region: RegionId) -> Circuits {
-        let mut given = Circuits::NONE;
-        let Some(past) = &self.past else {
-            return given;
-        };
-        for send in past.trail.to_region(region) {
-            match send.verdict.evidence() {
-                Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given |= self.circuit().into(),
-                _ => {}
-            }
-        }
-        given
+        self.trail().map_or(Circuits::NONE, |trail| {
+            trail.failure_given(region, self.circuit())
+        })
     }
 }
 

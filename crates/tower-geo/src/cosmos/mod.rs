@@ -42,19 +42,25 @@
 //!
 //! # Order
 //!
-//! The stack, then the signer, then the client. The layers direct each send after the caller made
-//! the request, and a signature holds for one host and one minute.
+//! ```text
+//! your code ─► ReadOnlyGate ─► Retry ─► GeoRedirect ─► CircuitBreaker ─► signer ─► client
+//! ```
+//!
+//! `docs.layer()` is the four in order. RetryLayer alone has nobody to direct its sends, so on an
+//! account with discovery on it ends with *config* instead of sending data to the account's own host.
 //!
 //! # Signing
 //!
-//! The signature covers method, path and date. It has to be made for each send, below
-//! the stack. The reader's requests come without any header: its client signs them as it signs all
-//! others.
+//! The signer belongs next to the client (`cosmos_key`, with the feature `cosmos-key`, is one): every
+//! send is signed anew, and so are the reader's, which come without any header. A signature does not
+//! cover the host, so one that was made above the stack is good for its 15 minutes, but then the
+//! reader needs a client that signs by itself.
 //!
 //! # A new connection
 //!
-//! A send that follows one which found no connection asks for one of its own: see
-//! [`NewConnection`].
+//! A send that found no connection is repeated over a new one, before the region is left (C8). Pools
+//! make one anyway; with a [`FreshConnectionsLayer`](crate::FreshConnectionsLayer) a client with a
+//! resolver of its own does, too. A client of your own may look at [`Probe`](crate::Probe).
 //!
 //! # What it does not do
 //!
@@ -62,21 +68,19 @@
 //! out of scope, and with them breakers and failover per partition (C14). Nothing here creates
 //! regions or fails an account over; it follows what the account does.
 //!
-//! # Maintenance, monitors, groups
+//! # Maintenance, monitors, resuming
 //!
 //! [Maintenance](crate::Operator::begin_maintenance) keeps reads from the region that takes
-//! writes. A [monitor](crate::GeoService::spawn_monitor) is for services whose regions stay.
+//! writes. A [monitor](crate::GeoService::spawn_monitor) is for services whose regions stay, and a
+//! [`ResumeLayer`](crate::ResumeLayer) passes answers of an account on as they are.
 
 mod builder;
-mod new_connection;
 mod reader;
 mod shared;
 mod start;
 mod view;
 
 pub use self::builder::CosmosBuilder;
-pub use self::new_connection::NewConnection;
-pub(crate) use self::new_connection::prepare;
 pub(crate) use self::shared::{Circuits, Shared};
 pub(crate) use self::start::start;
 pub use self::view::{CosmosAccount, CosmosRegion};

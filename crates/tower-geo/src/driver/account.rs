@@ -1,18 +1,32 @@
-//! What only an operation on an account does: wait for the account, and judge answers by
-//! sub-status.
+//! What only an operation on an account does: wait for the account, judge answers by sub-status,
+//! and send what a region of an account has to be told.
 
 use std::pin::Pin;
 
-use http::Response;
+use http::{Request, Response};
 use tokio::sync::futures::OwnedNotified;
+use tower_geo_policy::cosmos::ALLOW_TENTATIVE_WRITES;
 use tower_geo_policy::cosmos::operation::{Answer, AwaitAccount};
 use tower_geo_policy::operation::{Fate, Finish};
 
 use super::decider::Decider;
 use super::sending::Driver;
+use crate::fresh_connections::Probe;
 
 /// A wait for the end of an account read. Made only while one is waited for, so it may be a box.
 pub(super) type NextEnd = Pin<Box<OwnedNotified>>;
+
+/// Gets a request ready that is about to leave. The copy that is kept of it stays as it is.
+pub(super) fn prepare<B>(request: &mut Request<B>, tentative: bool, new_connection: bool) {
+    if tentative {
+        // C12.
+        let (name, value) = ALLOW_TENTATIVE_WRITES;
+        request.headers_mut().insert(name, value);
+    }
+    if new_connection {
+        request.extensions_mut().insert(Probe::AFTER_NO_CONNECTION);
+    }
+}
 
 /// What has come of a wait for the account before it began.
 pub(super) enum Awaited {

@@ -144,10 +144,8 @@ macro_rules! either {
 impl Decider {
     #[cfg(feature = "cosmos")]
     pub(crate) fn of_account(operation: account::Operation, shared: &Arc<Shared>) -> Self {
-        Self::Account(Box::new(OfAccount {
-            operation,
-            shared: Arc::clone(shared),
-        }))
+        let shared = Arc::clone(shared);
+        Self::Account(Box::new(OfAccount { operation, shared }))
     }
 
     /// The operation of a service whose regions stay.
@@ -171,15 +169,6 @@ impl Decider {
             Self::Plain(_) => Known::default(),
             #[cfg(feature = "cosmos")]
             Self::Account(operation) => Known::of(operation.topology().cloned()),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn go_home(&mut self, state: &State) -> bool {
-        match self {
-            Self::Plain(operation) => operation.go_home(&runtime::context(state)),
-            #[cfg(feature = "cosmos")]
-            Self::Account(operation) => operation.with(state, |it, context| it.go_home(context)),
         }
     }
 

@@ -237,7 +237,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             }
         }
         #[cfg(feature = "cosmos")]
-        crate::cosmos::prepare(&mut request, outgoing.tentative, outgoing.new_connection);
+        super::account::prepare(&mut request, outgoing.tentative, outgoing.new_connection);
         let handoff = Handoff::for_plan(&self.state, known, outgoing.plan);
         if let Some(handoff) = &handoff {
             request.extensions_mut().insert(handoff.clone());

@@ -131,9 +131,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if !state.extra().failed_ids.is_empty() && note_repeat(state, request) {
         operation.set_repeats_a_failure();
     }
-    let mut operation = Decider::Plain(operation);
-    let home = operation.go_home(state);
-    Start::Drive { operation, home }
+    let home = operation.go_home(&runtime::context(state));
+    Start::Drive {
+        operation: Decider::Plain(operation),
+        home,
+    }
 }
 
 /// R10: the answer would be of another region than the one that the caller insists on.

@@ -12,6 +12,8 @@
 //!
 //! - **Probes** of an open circuit, and pings of a monitor while a circuit of the primary is open, go
 //!   through a client that is made for them. It resolves the name anew.
+//! - So does the second try of an operation that found no connection to a region of a Cosmos DB
+//!   account (C8).
 //! - A client whose probe was answered (by less than 500, other than 408 and 429) **replaces** the
 //!   one in use before others are let in, so that no connection outlives the failover. What is under
 //!   way ends where it is.

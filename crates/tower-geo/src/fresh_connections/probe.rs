@@ -1,6 +1,8 @@
 use http::{Extensions, StatusCode};
 
-/// In the extensions of a request that asks whether a region is back whose circuit is open.
+/// In the extensions of a request that should meet its region over a connection of its own: one that
+/// asks whether a region is back whose circuit is open (R12), or that follows a send which found no
+/// connection to a region of an account (C8).
 ///
 /// [`FreshConnectionsLayer`](super::FreshConnectionsLayer) makes a connection for such a request; a
 /// client of your own may do the same.
@@ -21,6 +23,10 @@ impl Probe {
     pub(crate) const OF_CIRCUIT: Self = Self { renews: true };
     /// A ping while the circuit is open: it ends the wait for the probe.
     pub(crate) const OF_MONITOR: Self = Self { renews: false };
+    /// The send after one that found no connection. Its success is no reason for others to give up
+    /// theirs.
+    #[cfg(feature = "cosmos")]
+    pub(crate) const AFTER_NO_CONNECTION: Self = Self { renews: false };
 
     /// Takes a look at the extensions of a request.
     #[must_use]

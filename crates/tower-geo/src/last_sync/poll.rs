@@ -14,7 +14,7 @@ use tower_geo_policy::region::Endpoint;
 use tower_service::Service;
 
 use super::service_clock;
-use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace};
+use crate::background::{self, BackgroundTask, Exchange, NoAnswer, Pace, Rhythm};
 use crate::error::BoxError;
 use crate::redact::Redacted;
 use crate::runtime;
@@ -31,18 +31,16 @@ use crate::service_handle::GeoService;
 #[derive(Clone, PartialEq)]
 #[must_use]
 pub struct LastSyncSettings {
-    every: Duration,
-    timeout: Duration,
-    jitter: f64,
+    rhythm: Rhythm,
     endpoint: Option<String>,
 }
 
 impl fmt::Debug for LastSyncSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LastSyncSettings")
-            .field("every", &self.every)
-            .field("timeout", &self.timeout)
-            .field("jitter", &self.jitter)
+            .field("every", &self.rhythm.every)
+            .field("timeout", &self.rhythm.timeout)
+            .field("jitter", &self.rhythm.jitter)
             .field("endpoint", &Redacted(&self.endpoint))
             .finish()
     }
@@ -58,29 +56,27 @@ impl LastSyncSettings {
     /// The defaults.
     pub const fn new() -> Self {
         Self {
-            every: Duration::from_secs(30),
-            timeout: Duration::from_secs(10),
-            jitter: 0.1,
+            rhythm: Rhythm::new(Duration::from_secs(30), Duration::from_secs(10)),
             endpoint: None,
         }
     }
 
     /// How often to ask. The time itself moves every few minutes.
     pub const fn every(mut self, every: Duration) -> Self {
-        self.every = every;
+        self.rhythm.every = every;
         self
     }
 
     /// After so long without an answer a poll is given up.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.rhythm.timeout = timeout;
         self
     }
 
     /// The share of the interval over which polls are spread, so that the clients of a service do
     /// not ask together: 0 to 1.
     pub const fn jitter(mut self, jitter: f64) -> Self {
-        self.jitter = jitter;
+        self.rhythm.jitter = jitter;
         self
     }
 
@@ -138,10 +134,9 @@ impl GeoService {
         RB: Body + Send + 'static,
         RB::Data: Send,
     {
-        background::check_pace(settings.every, settings.timeout, settings.jitter)?;
+        let pace = settings.rhythm.begin(runtime::now())?;
         let uri = stats_uri(self, settings.endpoint.as_deref())?;
-        let pace = Pace::new(settings.every, settings.jitter, runtime::now());
-        let timeout = settings.timeout;
+        let timeout = settings.rhythm.timeout;
         BackgroundTask::spawn("last_sync", run(self.clone(), uri, timeout, pace, client))
     }
 }

@@ -164,6 +164,7 @@ pub(super) fn ask<B>(state: &State, request: &mut Request<B>, now: Tick) -> Resu
                     state.note_operation(writer, circuit, now);
                 }
             }
+            state.extra().write_was_refused(refused.why, now);
             tracing::debug!(
                 service = state.name(),
                 why = refused.why.as_str(),

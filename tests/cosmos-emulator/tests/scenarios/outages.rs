@@ -117,6 +117,27 @@ async fn a_black_hole_costs_at_most_ten_time_outs() {
     assert!(app.is_marked(EAST, Circuit::Reads));
 }
 
+/// C15, H1: a slow region is hedged, unless the account forbids it.
+#[tokio::test]
+async fn a_read_is_hedged_unless_the_account_forbids_it() {
+    let peer = Peer::single(&[WEST, EAST, CENTRAL]).await;
+    let hedged = RetrySettings::new()
+        .attempt_timeout(Duration::from_secs(2))
+        .hedge(Duration::from_millis(50));
+    let (app, _reader) = App::with(&peer, |account| {
+        account.preferred([EAST, CENTRAL]).retry(hedged)
+    });
+    app.create("1").await.unwrap();
+    peer.fault(EAST, Some(Fault::Silence));
+    let read = app.read("1").await.unwrap();
+    assert_eq!(read.trail, ["East US dropped", "Central US 200"]);
+
+    peer.forbid_hedging();
+    app.refresh().await;
+    let read = app.read("1").await.unwrap();
+    assert_eq!(read.trail, ["East US timeout", "Central US 200"]);
+}
+
 /// C7: a read moves on from a failing region; a write does only where others take it too.
 #[tokio::test]
 async fn a_read_leaves_a_failing_region_and_a_write_only_where_others_take_it() {

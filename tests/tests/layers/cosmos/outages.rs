@@ -41,6 +41,35 @@ async fn a_hub_whose_name_is_gone_is_left_within_twenty_seconds() {
     assert_eq!(rig.world.hosts(), [WEST]);
 }
 
+/// C7, C8, G1: the account names a new writer only when the circuit of the old one is open and
+/// writes are refused already. Those that are refused find out.
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_is_shut_does_not_hide_a_new_writer() {
+    let rig = Rig::of(World::single(), account().breaker(breaker().streak(1)));
+    assert_eq!(told(&rig.call(write()).await), "200 East US");
+    rig.world
+        .rule(|seen| (seen.host == EAST).then_some(Act::Refuse));
+    let mut answers = Vec::new();
+    let left_after = loop {
+        if rig.world.elapsed() > secs(10) {
+            rig.world
+                .becomes(&["West US", "Central US"], &["West US"], false);
+        }
+        let answer = told(&rig.call(write()).await);
+        answers.push(answer.clone());
+        if answer.starts_with("200") {
+            break rig.world.elapsed();
+        }
+        assert!(rig.world.elapsed() < secs(120), "{answers:?}");
+        tokio::time::sleep(secs(1)).await;
+    };
+    assert_eq!(answers.last().unwrap(), "200 West US");
+    assert!(answers.contains(&"read-only".to_owned()), "{answers:?}");
+    assert!(left_after <= secs(20), "{left_after:?}: {answers:?}");
+    // At start, for the first failure, for the circuit, then every 15 s.
+    assert!(rig.world.reads().len() <= 5, "{:?}", rig.world.reads());
+}
+
 /// C7: a region that swallows everything costs a time-out to at most ten reads made one at a time.
 #[tokio::test(start_paused = true)]
 async fn a_black_hole_costs_ten_reads_a_time_out() {

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
 use tokio::time::Instant;
 use tower::Service;
-use tower_geo::BackgroundSend;
+use tower_geo::{BackgroundSend, Probe};
 
 use crate::support::Body;
 
@@ -195,9 +195,7 @@ impl Service<Request<Body>> for Client {
             headers: request.headers().clone(),
             at: self.0.elapsed(),
             purpose: BackgroundSend::of(request.extensions()).map(BackgroundSend::purpose),
-            asks_for_a_new_connection: tower_geo::cosmos::NewConnection::is_asked_by(
-                request.extensions(),
-            ),
+            asks_for_a_new_connection: Probe::of(request.extensions()).is_some(),
         };
         let mut state = self.0.state.lock().unwrap();
         state.sends.push(seen.clone());

@@ -132,6 +132,14 @@ impl Peer {
             .unwrap();
     }
 
+    /// The account forbids hedges from now on, as its operator can.
+    pub(crate) fn forbid_hedging(&self) {
+        let config = self.control();
+        config
+            .config()
+            .set_cross_region_hedging_disabled(Some(true));
+    }
+
     /// Whether and how connections to a host can be made from now on.
     pub(crate) fn reach(&self, host: &str, reach: Reach) {
         self.host(host).set_reach(reach);

@@ -1,0 +1,257 @@
+//! The bare minimum that does the same work: where a goal is missed, the gap is to be judged by
+//! what no code could save.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::subject::{Client, Number, PendingOnce, Sent, calls, trivial, with_headers};
+use crate::row::{Call, FLOOR, Row};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::calls(
+        "floor/nothing",
+        FLOOR,
+        "the closure that every row is called through",
+        || Box::new(|| _ = black_box(0)),
+    ),
+    Row::calls(
+        "floor/clock",
+        FLOOR,
+        "one time stamp (see the notes)",
+        || Box::new(|| _ = black_box(tokio::time::Instant::now())),
+    ),
+    Row::calls(
+        "floor/breaker",
+        FLOOR,
+        "a state word is read twice, a call enters, leaves and is counted: no rule, no check",
+        breaker,
+    ),
+    Row::calls(
+        "breaker/closed",
+        FLOOR,
+        "no breaker: the service that peers' breakers are layered on",
+        || calls(Number, || 7),
+    ),
+    Row::calls(
+        "stack/trivial",
+        FLOOR,
+        "four layers that only pass on, and one time stamp",
+        || calls(four(Stamping(Client)), trivial),
+    ),
+    Row::calls(
+        "stack/request",
+        FLOOR,
+        "four layers that only pass on, one clone of the request and one time stamp",
+        || calls(four(Stamping(Keeping(Client))), with_headers()),
+    ),
+    Row::calls(
+        "stack/pending-once",
+        FLOOR,
+        "the same over a client that is Pending once; a timer is armed and dropped",
+        || calls(four(Stamping(Keeping(Timed(PendingOnce)))), with_headers()),
+    ),
+    Row::calls(
+        "floor/timer",
+        FLOOR,
+        "a timer of tokio is made, armed by a poll, and dropped",
+        || {
+            Box::new(|| {
+                let sleep = tokio::time::sleep(LONG);
+                let mut sleep = std::pin::pin!(sleep);
+                let mut context = Context::from_waker(std::task::Waker::noop());
+                assert!(sleep.as_mut().poll(&mut context).is_pending());
+            })
+        },
+    ),
+];
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What a breaker cannot do without: its state is looked at before and after, the call is known
+/// while it is in flight, and its success is counted.
+fn breaker() -> Call {
+    #[repr(align(128))]
+    struct Words {
+        state: AtomicU64,
+        flight: AtomicU64,
+        bucket: AtomicU64,
+    }
+
+    #[inline(never)]
+    fn admit_and_settle(words: &Words) -> bool {
+        let before = words.state.load(Relaxed);
+        words.flight.fetch_add(1, Relaxed);
+        // The call would be here.
+        words.flight.fetch_sub(1, Relaxed);
+        words.bucket.fetch_add(1, Relaxed);
+        before == words.state.load(Relaxed)
+    }
+
+    let words = Box::new(Words {
+        state: AtomicU64::new(0),
+        flight: AtomicU64::new(0),
+        bucket: AtomicU64::new(0),
+    });
+    Box::new(move || assert!(admit_and_settle(black_box(&words))))
+}
+
+fn four<S>(service: S) -> Passing<Passing<Passing<Passing<S>>>> {
+    let layer = PassingLayer;
+    layer.layer(layer.layer(layer.layer(layer.layer(service))))
+}
+
+#[derive(Clone, Copy)]
+struct PassingLayer;
+
+impl<S> Layer<S> for PassingLayer {
+    type Service = Passing<S>;
+
+    fn layer(&self, inner: S) -> Passing<S> {
+        Passing(inner)
+    }
+}
+
+/// Does nothing, with a future of its own.
+#[derive(Clone, Copy)]
+struct Passing<S>(S);
+
+pin_project! {
+    struct PassingFuture<F> {
+        #[pin]
+        inner: F,
+    }
+}
+
+impl<F: Future> Future for PassingFuture<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().inner.poll(cx)
+    }
+}
+
+impl<S: Service<R>, R> Service<R> for Passing<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = PassingFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let inner = self.0.call(request);
+        PassingFuture { inner }
+    }
+}
+
+/// Looks at the clock once.
+#[derive(Clone, Copy)]
+struct Stamping<S>(S);
+
+impl<S: Service<R>, R> Service<R> for Stamping<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        black_box(tokio::time::Instant::now());
+        self.0.call(request)
+    }
+}
+
+/// Keeps a copy of the request until there is an answer.
+#[derive(Clone, Copy)]
+struct Keeping<S>(S);
+
+pin_project! {
+    struct KeepingFuture<F> {
+        #[pin]
+        inner: F,
+        copy: Option<Sent>,
+    }
+}
+
+impl<F: Future> Future for KeepingFuture<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let answer = std::task::ready!(this.inner.poll(cx));
+        drop(this.copy.take());
+        Poll::Ready(answer)
+    }
+}
+
+impl<S: Service<Sent>> Service<Sent> for Keeping<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = KeepingFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Sent) -> Self::Future {
+        let copy = Some(request.clone());
+        let inner = self.0.call(request);
+        KeepingFuture { inner, copy }
+    }
+}
+
+/// Arms a timer when the answer is not there at once.
+#[derive(Clone, Copy)]
+struct Timed<S>(S);
+
+pin_project! {
+    struct TimedFuture<F> {
+        #[pin]
+        inner: F,
+        #[pin]
+        timer: Option<tokio::time::Sleep>,
+    }
+}
+
+impl<F: Future> Future for TimedFuture<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        if let Poll::Ready(answer) = this.inner.poll(cx) {
+            return Poll::Ready(answer);
+        }
+        if this.timer.is_none() {
+            this.timer.set(Some(tokio::time::sleep(LONG)));
+        }
+        if let Some(timer) = this.timer.as_pin_mut() {
+            assert!(timer.poll(cx).is_pending(), "a call takes no seconds");
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: Service<R>, R> Service<R> for Timed<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = TimedFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let inner = self.0.call(request);
+        TimedFuture { inner, timer: None }
+    }
+}
