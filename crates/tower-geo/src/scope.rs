@@ -276,6 +276,22 @@ mod tests {
         assert!(!SCOPE.get().has(B, Scope::OWNS));
     }
 
+    /// E4: only below a driver of the same service, and only in the right place.
+    #[test]
+    fn a_layer_steps_in_below_its_driver_only() {
+        assert!(step_in(A, Rank::Redirect).is_none());
+        let _retry = enter_own(A, Rank::Retry);
+        assert!(step_in(A, Rank::Retry).is_none());
+        assert!(step_in(B, Rank::Redirect).is_none());
+        let above = step_in(A, Rank::Redirect).unwrap();
+        assert!(is_driven(A));
+        assert!(SCOPE.get().has(A, Scope::OWNS));
+        assert_eq!(misplaced_above(A, Rank::Retry), Some(Rank::Redirect));
+        step_out(above);
+        assert_eq!(misplaced_above(A, Rank::Gate), Some(Rank::Retry));
+        assert!(is_in_place(A, Rank::Redirect));
+    }
+
     #[test]
     fn a_time_out_is_of_one_service() {
         let _over = enter_time_out(A);
