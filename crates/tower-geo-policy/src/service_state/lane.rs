@@ -58,6 +58,13 @@ impl Lane {
         self.core.is_calm()
     }
 
+    /// The time until which sends are refused without a further look, if that is not over.
+    #[inline]
+    pub(super) fn shut_until(&self, region: RegionId, circuit: Circuit, now: Tick) -> Option<u64> {
+        let until = self.tallies.get(region.index())?.cell.shut_until(circuit);
+        (now.as_nanos() < until).then_some(until)
+    }
+
     /// A send leaves, if nothing at all is unusual. None, and nothing has changed, if anything is;
     /// the first send of a slot of time is unusual as well.
     #[inline]

@@ -289,16 +289,12 @@ impl<X> ServiceState<X> {
         circuit: Circuit,
         now: Tick,
     ) -> Result<Admission, Refusal> {
-        let core = &*self.0.lane.core;
-        if !core.calm().has(Calm::CIRCUITS) {
-            return Ok(Admission::Plain);
+        // First what most have to be told in an outage.
+        if let Some(until) = self.0.lane.shut_until(region, circuit, now) {
+            return Err(Refusal { until: end(until) });
         }
-        let Some(cell) = core.cell(region) else {
+        if !self.0.lane.core.calm().has(Calm::CIRCUITS) {
             return Ok(Admission::Plain);
-        };
-        let shut = cell.shut_until(circuit);
-        if now.as_nanos() < shut {
-            return Err(Refusal { until: end(shut) });
         }
         self.admit_closely(region, circuit, now)
     }

@@ -14,12 +14,13 @@ impl<X> ServiceState<X> {
     #[inline]
     pub fn check_gate(&self, now: Tick) -> GateCheck {
         let core = &*self.0.lane.core;
-        if core.is_calm() {
-            return GateCheck::Pass;
-        }
+        // First what most have to be told in an outage.
         let until = core.gate_until();
         if now.as_nanos() < until {
             return GateCheck::Refused(self.read_only(end(until)));
+        }
+        if core.is_calm() {
+            return GateCheck::Pass;
         }
         self.look_through_gate(now)
     }
