@@ -15,6 +15,13 @@ fn span(time: Timespec) -> Duration {
     Duration::new(seconds, nanos)
 }
 
+/// How long this thread has waited for a processor, where the kernel says so: Linux does.
+pub(crate) fn thread_waited() -> Option<Duration> {
+    let said = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = said.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
 /// The time on the wall.
 #[expect(
     clippy::disallowed_methods,

@@ -1,8 +1,10 @@
 //! Two threads at once against one.
 //!
-//! On a machine that others use as well, a batch says something only if both threads had a core to
-//! themselves all the time: their CPU time was their time on the wall, and they ran together. Only
-//! such batches count, and how many there were is part of the result.
+//! On a machine that others use as well, a batch says something only if both threads had a core
+//! whenever they wanted one, and ran together. The kernel says how long a thread has waited for a
+//! core; where it does not, a thread must have run all the time, which those that sleep on a lock do
+//! not. Only such batches count, and how many there were is part of the result. Time is that on the
+//! wall: whoever sleeps on a lock waits for it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Spread;
 use super::allocations::uncounted;
-use super::clock::{ns, thread_cpu, wall};
+use super::clock::{ns, thread_cpu, thread_waited, wall};
 use crate::row::{Call, PerThread};
 
 /// Enough clean batches for a median.
@@ -19,8 +21,8 @@ const ENOUGH: usize = 101;
 const AT_MOST: Duration = Duration::from_secs(15);
 /// At most, so that a batch has a chance to be left alone.
 const BATCH: Duration = Duration::from_micros(150);
-/// The part of its time on the wall that a thread must have run.
-const RAN: f64 = 0.97;
+/// The part of its time on the wall that a thread may have waited for a core.
+const WAITED: f64 = 0.03;
 /// The part of the time in which both must have been running.
 const TOGETHER: f64 = 0.8;
 
@@ -44,7 +46,8 @@ struct Order {
 struct Sample {
     began: Instant,
     ended: Instant,
-    cpu: Duration,
+    /// For a core.
+    waited: Duration,
     calls: u32,
 }
 
@@ -54,11 +57,11 @@ impl Sample {
     }
 
     fn had_its_core(&self) -> bool {
-        self.cpu.as_secs_f64() >= RAN * self.wall().as_secs_f64()
+        self.waited.as_secs_f64() <= WAITED * self.wall().as_secs_f64()
     }
 
     fn ns(&self) -> f64 {
-        ns(self.cpu) / f64::from(self.calls)
+        ns(self.wall()) / f64::from(self.calls)
     }
 }
 
@@ -114,19 +117,24 @@ pub(crate) fn two_against_one(start: &PerThread) -> Found {
 fn batch(call: &mut Call, order: &Order, arrived: &AtomicU32) -> Sample {
     // A thread that has slept is slow at first, which is not to be part of one side only.
     (0..order.calls / 4).for_each(|_| call());
+    let waited = thread_waited();
     if order.threads > 1 {
         arrived.fetch_add(1, Ordering::AcqRel);
         while arrived.load(Ordering::Acquire) < order.round * order.threads {
             std::hint::spin_loop();
         }
     }
-    let (began, before) = (wall(), thread_cpu());
+    let (cpu, began) = (thread_cpu(), wall());
     (0..order.calls).for_each(|_| call());
-    let (after, ended) = (thread_cpu(), wall());
+    let ended = wall();
+    let waited = match (waited, thread_waited()) {
+        (Some(before), Some(after)) => after.saturating_sub(before),
+        _ => (ended - began).saturating_sub(thread_cpu().saturating_sub(cpu)),
+    };
     Sample {
         began,
         ended,
-        cpu: after.saturating_sub(before),
+        waited,
         calls: order.calls,
     }
 }
@@ -182,8 +190,13 @@ fn both(a: &Worker, b: &Worker, calls: u32, round: &mut u32) -> Option<(Sample, 
 fn alone_size(a: &Worker) -> Option<u32> {
     let mut calls = 50;
     loop {
-        a.order(calls, 1, 0);
-        if a.sample()?.cpu >= BATCH || calls > 1 << 20 {
+        let mut shortest = Duration::MAX;
+        // Several, because others may have run in between.
+        for _ in 0..5 {
+            a.order(calls, 1, 0);
+            shortest = shortest.min(a.sample()?.wall());
+        }
+        if shortest >= BATCH || calls > 1 << 20 {
             return Some(calls);
         }
         calls *= 2;
@@ -194,13 +207,15 @@ fn alone_size(a: &Worker) -> Option<u32> {
 fn batch_size(a: &Worker, b: &Worker, round: &mut u32) -> Option<u32> {
     let mut calls = 50;
     loop {
-        let mut longest = Duration::ZERO;
-        // Several, because they may not have met.
-        for _ in 0..8 {
+        let mut took = Vec::new();
+        // Several, because they may not have met, and others may have run in between.
+        for _ in 0..9 {
             let (first, second) = both(a, b, calls, round)?;
-            longest = longest.max(first.cpu).max(second.cpu);
+            took.push(first.wall().max(second.wall()));
         }
-        if longest >= BATCH || calls > 1 << 20 {
+        took.sort();
+        let middle = took.get(took.len() / 2).copied().unwrap_or_default();
+        if middle >= BATCH || calls > 1 << 20 {
             return Some(calls);
         }
         calls *= 2;
