@@ -242,6 +242,7 @@ where
     RB: Body,
 {
     let has_left = AtomicBool::new(false);
+    let purpose = BackgroundSend::of(request.extensions()).map(BackgroundSend::purpose);
     // A fresh clone each time: one that has panicked is not used again. In a box, so that dropping
     // it can be tried as polling it is.
     let mut sending = Box::pin(CatchUnwind {
@@ -262,7 +263,7 @@ where
     let ended = tokio::time::timeout(timeout, sending.as_mut()).await;
     if catch_unwind(AssertUnwindSafe(|| drop(sending))).is_err() {
         // It changes nothing: whatever there is to know is known by now.
-        tracing::warn!("a client panicked when a request of its was dropped");
+        tracing::warn!(purpose, "a client panicked as a request was dropped");
     }
     match ended {
         Err(_) if !has_left.load(Ordering::Relaxed) => Err(NoAnswer::NotReady(None)),

@@ -307,9 +307,9 @@ fn verdict_on(
         Err(NoAnswer::NotReady(_)) => {
             tracing::debug!(
                 service = state.name(),
-                "the client of the monitor was not ready: nothing was asked"
+                "the client of the monitor was not ready"
             );
-            None
+            return None;
         }
         Err(NoAnswer::TimedOut) => Some(Verdict::Ambiguous),
         Err(NoAnswer::Failed(error)) => Error::of_client(state, error)
