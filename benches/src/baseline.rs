@@ -116,17 +116,17 @@ impl Line {
     }
 
     fn compare_heap(&self, now: &Measured, verdict: &mut Verdict) {
-        if let (Some(before), Some(after)) = (self.allocations, now.allocations) {
-            if after > before {
-                let grown = format!("{}: {before} allocations, now {after}", self.row);
-                verdict.grown.push(grown);
-            }
+        if let (Some(before), Some(after)) = (self.allocations, now.allocations)
+            && after > before
+        {
+            let grown = format!("{}: {before} allocations, now {after}", self.row);
+            verdict.grown.push(grown);
         }
-        if let (Some(before), Some(after)) = (self.bytes, now.bytes) {
-            if after > before {
-                let grown = format!("{}: {before} bytes, now {after}", self.row);
-                verdict.grown.push(grown);
-            }
+        if let (Some(before), Some(after)) = (self.bytes, now.bytes)
+            && after > before
+        {
+            let grown = format!("{}: {before} bytes, now {after}", self.row);
+            verdict.grown.push(grown);
         }
     }
 }

@@ -190,10 +190,10 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Row>, String> {
             return Err(format!("no row `{name}`; there are {}", known.join(", ")));
         }
     }
-    if let Some(who) = &arguments.who {
-        if !all.iter().any(|row| row.who == who) {
-            return Err(format!("nothing is measured of `{who}`"));
-        }
+    if let Some(who) = &arguments.who
+        && !all.iter().any(|row| row.who == who)
+    {
+        return Err(format!("nothing is measured of `{who}`"));
     }
     // Checks are about our own code, unless they are asked for more.
     let checks = arguments.check.is_some() || arguments.check_readme.is_some();

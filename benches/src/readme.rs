@@ -112,7 +112,7 @@ fn counts(cell: &str) -> Option<(u64, u64)> {
 /// The answer that a cell begins with.
 fn verdict(cell: &str) -> Option<&str> {
     let cell = cell.trim_matches('*');
-    let word = cell.split([':', ',', ' ']).next()?;
+    let word = cell.split([':', ' ', '*']).next()?;
     matches!(word, "yes" | "no").then_some(word)
 }
 

@@ -178,23 +178,26 @@ pub(crate) fn times(rows: &[Measured]) -> String {
     }
     for (title, bare, stack) in [
         (
-            "hyper over loopback, HTTP/1.1: throughput with the stack",
+            "hyper over loopback, HTTP/1.1, with the stack against without",
             "hyper/bare",
             "hyper/stack",
         ),
         ("… HTTP/2", "hyper/bare-http2", "hyper/stack-http2"),
     ] {
-        let ratio = |name, who| {
+        let ratios = |name, who| {
             let row = find(name, who)?;
             let loopback = row.loopback.as_ref()?;
-            Some((row.ratio?.median, loopback.p99_us, loopback.pairs))
+            let told = format!(
+                "throughput {:.3}, CPU of the client {:.3}",
+                row.ratio?.median, loopback.cpu_ratio.median
+            );
+            Some((told, loopback.pairs))
         };
-        if let (Some(bare), Some(with)) = (ratio(bare, "hyper"), ratio(stack, OURS)) {
+        if let (Some((bare, pairs)), Some((with, _))) = (ratios(bare, "hyper"), ratios(stack, OURS))
+        {
             _ = writeln!(
                 text,
-                "| {title} | × | {:.3} (p99 {:.0} µs) | bare against bare: {:.3} (p99 {:.0} µs), \
-                 {} pairs | | |",
-                with.0, with.1, bare.0, bare.1, bare.2
+                "| {title} | × | {with} | bare against bare, {pairs} pairs: {bare} | | |"
             );
         }
     }

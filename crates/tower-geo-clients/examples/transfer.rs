@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each client runs with the stack and without, each in a process of its own, so that its peak is its
-//! own, against a server in this one that throws uploads away and makes downloads up. The peak is that of resident memory, as
-//! Linux tells it; `0` where it is not told. A process that has not transferred anything is shown
-//! first.
+//! own, against a server in this one that throws uploads away and makes downloads up. The peak is that
+//! of resident memory, as Linux tells it; `0` where it is not told. A process that has not transferred
+//! anything is shown first.
 
 #![expect(clippy::print_stdout, reason = "prints its figures")]
 

@@ -25,6 +25,16 @@ pub fn geo_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a tower_ge
 /// (one of another host, say, or a body that has broken off), where there is no error of ours, and
 /// for a write that ended only because its body could be sent once: whoever has the body may send
 /// it again.
+///
+/// ```
+/// use tower_geo::BoxError;
+/// use tower_geo_clients::is_final;
+///
+/// # enum TheirKind { Fatal, Transient }
+/// fn kind_for_the_client(error: &BoxError) -> TheirKind {
+///     if is_final(&**error) { TheirKind::Fatal } else { TheirKind::Transient }
+/// }
+/// ```
 #[must_use]
 pub fn is_final(error: &(dyn StdError + 'static)) -> bool {
     geo_error(error).is_some_and(|ours| match ours.kind() {

@@ -22,8 +22,8 @@ use object_store::{
 use support::{Cloud, Count, KEY, PATIENCE, account, pattern, settings};
 use tower::ServiceBuilder;
 use tower_geo::{Account, StorageService};
-use tower_geo_clients::geo_error;
 use tower_geo_clients::object_store::{LayeredConnector, ServiceConnector};
+use tower_geo_clients::{geo_error, is_final};
 use tower_geo_testkit::front::FrontState;
 use tower_geo_testkit::strict::{Reply, Script};
 
@@ -91,6 +91,7 @@ async fn refused_write_is_one_call_and_our_error_is_in_the_chain() {
         .await
         .unwrap_err();
     assert!(geo_error(&error).unwrap().is_read_only(), "{error}");
+    assert!(is_final(&error));
     assert_eq!(kind_of(&error), Some(HttpErrorKind::Unknown));
     assert_eq!((calls.calls(), script.sends().len()), (1, 0));
 }

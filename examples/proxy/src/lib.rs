@@ -17,6 +17,21 @@
 //! | no answer | 502, or 504 if time was up |
 //! | `GET /-/geo` | the state of the service, as JSON; no container can be called `-` |
 //!
+//! # What it costs
+//!
+//! Measured on two shared cores of a virtual machine, all on loopback, by the example `figures`; run it
+//! on yours. Microseconds for each request of 4 KiB, one at a time:
+//!
+//! | | directly | through a proxy that only forwards | through this one |
+//! |---|---|---|---|
+//! | get | 69 | 140 | 229 |
+//! | put | 78 | 160 | 191 |
+//!
+//! 1 GiB up and 1 GiB down, each in one request: its resident memory peaks at 8 MiB, of which it has
+//! 4 MiB before the first request.
+//!
+//! # The client's own retries
+//!
 //! A client whose own retries are on will repeat a 503: turn them off, or down (T8).
 
 mod forward;

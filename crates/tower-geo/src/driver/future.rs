@@ -7,9 +7,7 @@ use std::task::{Context, Poll, ready};
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
-use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Operation, Reach};
-use tower_geo_policy::region::{LocationMode, RegionId};
 use tower_service::Service;
 
 #[cfg(feature = "cosmos")]
@@ -17,7 +15,7 @@ use super::account::Awaited;
 use super::decider::{Decider, Next, Outgoing, may_follow};
 use super::hedge::Hedge;
 use super::sending::{Driver, Due, Sent, arm};
-use super::start::{Start, keep_for_later};
+use super::start::{Opening, Start, keep_for_later};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error};
 use crate::runtime::{State, service_id};
@@ -78,9 +76,10 @@ where
         policy: &P,
         state: &State,
         (rank, reach): (Rank, Reach),
-        (intent, home, mode): (Intent, RegionId, LocationMode),
+        opening: Opening,
         request: Request<B>,
     ) -> Self {
+        let Opening { intent, home, mode } = opening;
         let request = policy.prepare_request(request);
         let may_follow = may_follow(state, intent, reach);
         let copy = keep_for_later(reach, policy, may_follow, &request);
@@ -135,11 +134,6 @@ where
         let request = policy.prepare_request(request);
         let (operation, goes_home) = match started {
             Start::Drive { operation, home } => (operation, home),
-            Start::Home { intent, home, mode } => {
-                let regions = state.regions().len();
-                let operation = Operation::sent_home(intent, home, reach, mode, regions);
-                (Decider::Plain(operation), true)
-            }
             Start::Pass => {
                 let _scope = scope::enter(service_id(state), rank);
                 let future = inner.call(request);

@@ -17,9 +17,9 @@ mod tell;
 #[cfg(feature = "cosmos")]
 pub(crate) use decider::Decider;
 pub use future::ResponseFuture;
+pub(crate) use start::{Opening, Start, start};
 #[cfg(feature = "cosmos")]
 pub(crate) use start::{PIN_WITHOUT_REDIRECT, note_repeat};
-pub(crate) use start::{Start, start};
 
 use http::Request;
 use tower_geo_policy::retry_settings::SIGNATURE_AGE;

@@ -12,28 +12,56 @@ use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
 pub(crate) enum Start {
     /// Not this service's, or neutral: passed on as it is (I3, I8).
     Pass,
-    /// Driven, and there is nothing to say but this: the healthy path. The first send goes out as
-    /// it is.
-    Home {
-        intent: Intent,
-        home: RegionId,
-        mode: LocationMode,
-    },
     /// Driven by this operation; `home` says that the first send goes out as it is.
     Drive { operation: Decider, home: bool },
     /// Refused.
     Refuse(Error),
 }
 
+/// What there is to say of an operation on the healthy path, whose first send goes out as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening {
+    pub(super) intent: Intent,
+    pub(super) home: RegionId,
+    pub(super) mode: LocationMode,
+}
+
+impl Opening {
+    /// The opening of a request on the healthy path, for the layer of that rank. None if there is
+    /// more to say: then [`start`] looks.
+    #[inline]
+    pub(crate) fn of<B>(state: &State, rank: Rank, request: &Request<B>) -> Option<Self> {
+        let runtime = state.extra();
+        #[cfg(feature = "cosmos")]
+        if runtime.cosmos.is_some() {
+            return None;
+        }
+        let is_usual = scope::is_in_place(service_id(state), rank)
+            && request.extensions().is_empty()
+            && request.method() != Method::DELETE
+            && runtime.copies.floor.is_none()
+            && runtime.failed_ids.is_empty();
+        if !is_usual {
+            return None;
+        }
+        let home = state.regions().region_of(request.uri())?;
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let intent = state.provider().intent(method, uri, headers).intent;
+        let mode = state.mode();
+        let is_at_home =
+            !intent.is_neutral() && Operation::begins_at_home(state, intent, home, mode);
+        is_at_home.then_some(Self { intent, home, mode })
+    }
+}
+
 /// Looks at a request for the layer of that rank.
-#[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
     if let Some(mistake) = scope::mistake(state, rank, request.uri()) {
         return Start::Refuse(mistake);
@@ -69,27 +97,6 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if intent.is_write() && regions.write_target(home).is_none() {
         return Start::Refuse(Error::misfit(state, Misfit::WriteToCopy));
     }
-    let (runtime, mode) = (state.extra(), state.mode());
-    let is_usual = request.extensions().is_empty()
-        && request.method() != Method::DELETE
-        && runtime.copies.floor.is_none()
-        && runtime.failed_ids.is_empty();
-    if is_usual && Operation::begins_at_home(state, intent, home, mode) {
-        return Start::Home { intent, home, mode };
-    }
-    start_closely(state, intent, home, reach, request)
-}
-
-/// The same for a request of which there is more to say.
-#[inline(never)]
-fn start_closely<B>(
-    state: &State,
-    intent: Intent,
-    home: RegionId,
-    reach: Reach,
-    request: &mut Request<B>,
-) -> Start {
-    let regions = state.regions();
     // G4: maintenance overrides the mode of the service.
     let mode = if state.in_maintenance() {
         LocationMode::SecondaryOnly
