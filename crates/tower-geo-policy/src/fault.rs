@@ -10,7 +10,8 @@ use crate::verdict::Verdict;
 pub enum Fault {
     /// No connection could be made. Surely not processed.
     Connect,
-    /// The host name does not exist or could not be looked up. Surely not processed.
+    /// The host name does not exist. Surely not processed. (That nobody could say is [`Connect`](Self::Connect):
+    /// a copy whose name does not exist is set aside.)
     Dns,
     /// TLS could not be agreed on, or the certificate is wrong. Surely not processed.
     Tls,

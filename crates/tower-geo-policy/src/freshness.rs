@@ -199,7 +199,7 @@ impl LastSync {
         let last_sync = heard.stats.last_sync?;
         // A copy that claims to be ahead of its own clock is not behind at all.
         let then = heard.clock.duration_since(last_sync).unwrap_or_default();
-        Some(then + now.saturating_duration_since(heard.at))
+        Some(then.saturating_add(now.saturating_duration_since(heard.at)))
     }
 
     /// How many polls in a row have failed since the last good one.
@@ -354,6 +354,20 @@ mod tests {
         // A clock that goes wrong does not make it younger than the time since the poll.
         cell.heard(stats, second(1).unwrap(), start);
         assert_eq!(cell.get().behind(after(7)), Some(Duration::from_secs(7)));
+    }
+
+    /// F3: clocks that no service shows are further apart than a duration is long.
+    #[test]
+    fn times_that_no_service_tells_are_too_old_and_panic_nowhere() {
+        let most = Duration::from_secs(i64::MAX.unsigned_abs());
+        let long_ago = SystemTime::UNIX_EPOCH.checked_sub(most).unwrap();
+        let far_ahead = SystemTime::UNIX_EPOCH.checked_add(most).unwrap();
+        let (cell, start) = (LastSyncCell::new(), base());
+        let stats = ReplicationStats::new(ReplicationStatus::Live, Some(long_ago));
+        cell.heard(stats, far_ahead, start);
+        let later = start + Duration::from_secs(60);
+        assert_eq!(cell.get().behind(later), Some(Duration::MAX));
+        assert!(!cell.get().is_within(most, later));
     }
 
     /// F5: a write of the same second as the last synchronisation may be missing.

@@ -38,4 +38,10 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
         let _ = (method, uri, headers);
         false
     }
+
+    /// The path under which reads find what a request names, from its path below the account (F5): the
+    /// same, unless the service knows one thing by several paths.
+    fn object_path<'u>(&self, path: &'u str) -> &'u str {
+        path
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -130,7 +131,8 @@ impl Pace {
         let late = now.saturating_duration_since(self.last);
         let missed = late.as_nanos() / self.every.as_nanos().max(1);
         let steps = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
-        self.last += self.every.saturating_mul(steps);
+        let step = self.every.saturating_mul(steps);
+        self.last = self.last.checked_add(step).unwrap_or(self.last);
         if self.jitter <= 0.0 {
             return self.last;
         }
@@ -142,6 +144,9 @@ impl Pace {
             .max(now)
     }
 }
+
+/// 100 years, which is never: adding it to an instant cannot overflow.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What all settings of background tasks have in common: how often, how long for one answer, and how
 /// much is chance.
@@ -178,7 +183,7 @@ impl Rhythm {
                 format!("must be a share of the interval, 0 to 1 (got {jitter})"),
             ));
         }
-        Ok(Pace::new(self.every, jitter, now))
+        Ok(Pace::new(self.every.min(LONGEST), jitter, now))
     }
 }
 
@@ -213,6 +218,8 @@ pub(crate) struct Exchange {
 
 /// Why nothing came back.
 pub(crate) enum NoAnswer {
+    /// The client was not ready in time, or said why it never will be: nothing has left (T7).
+    NotReady(Option<BoxError>),
     TimedOut,
     /// The client panicked, which is not the service's doing.
     Panicked,
@@ -220,34 +227,49 @@ pub(crate) enum NoAnswer {
 }
 
 /// Sends a request and reads the answer, up to so many bytes of its body and no longer than that.
+///
+/// `leaves` is called when the client is ready, right before it gets the request.
 pub(crate) async fn exchange<C, B, RB>(
     client: &C,
     request: Request<B>,
     limit: usize,
     timeout: Duration,
+    leaves: impl FnOnce(),
 ) -> Result<Exchange, NoAnswer>
 where
     C: Service<Request<B>, Response = Response<RB>> + Clone,
     C::Error: Into<BoxError>,
     RB: Body,
 {
-    // A fresh clone each time: one that has panicked is not used again.
-    let sending = CatchUnwind {
-        inner: async move {
+    let has_left = AtomicBool::new(false);
+    let purpose = BackgroundSend::of(request.extensions()).map(BackgroundSend::purpose);
+    // A fresh clone each time: one that has panicked is not used again. In a box, so that dropping
+    // it can be tried as polling it is.
+    let mut sending = Box::pin(CatchUnwind {
+        inner: async {
             let mut client = client.clone();
             std::future::poll_fn(|cx| client.poll_ready(cx))
                 .await
-                .map_err(Into::into)?;
-            let response = client.call(request).await.map_err(Into::into)?;
+                .map_err(|error| NoAnswer::NotReady(Some(error.into())))?;
+            leaves();
+            has_left.store(true, Ordering::Relaxed);
+            let answer = client.call(request).await;
+            let response = answer.map_err(|error| NoAnswer::Failed(error.into()))?;
             let (head, body) = response.into_parts();
             let (body, broken) = read(body, limit).await;
             Ok(Exchange { head, body, broken })
         },
-    };
-    match tokio::time::timeout(timeout, sending).await {
+    });
+    let ended = tokio::time::timeout(timeout, sending.as_mut()).await;
+    if catch_unwind(AssertUnwindSafe(|| drop(sending))).is_err() {
+        // It changes nothing: whatever there is to know is known by now.
+        tracing::warn!(purpose, "a client panicked as a request was dropped");
+    }
+    match ended {
+        Err(_) if !has_left.load(Ordering::Relaxed) => Err(NoAnswer::NotReady(None)),
         Err(_) => Err(NoAnswer::TimedOut),
         Ok(Err(_)) => Err(NoAnswer::Panicked),
-        Ok(Ok(result)) => result.map_err(NoAnswer::Failed),
+        Ok(Ok(result)) => result,
     }
 }
 
@@ -299,6 +321,8 @@ impl<F: Future> Future for CatchUnwind<F> {
 impl fmt::Debug for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::NotReady(None) => "the client was not ready in time",
+            Self::NotReady(Some(_)) => "the client was not ready",
             Self::TimedOut => "no answer in time",
             Self::Panicked => "the client panicked",
             Self::Failed(_) => "no answer",
@@ -337,6 +361,22 @@ mod tests {
         assert_eq!(next(0.0), at(9_000));
         assert_eq!(next(0.5), at(10_000));
         assert_eq!(next(1.0), at(11_000));
+    }
+
+    /// B11, F1: an interval that no clock can show is one that never ends, not a panic.
+    #[test]
+    fn the_longest_interval_never_comes_and_panics_nowhere() {
+        for (jitter, draw) in [(0.0, 0.0), (0.1, 0.5), (1.0, 1.0)] {
+            let rhythm = Rhythm {
+                every: Duration::MAX,
+                timeout: Duration::MAX,
+                jitter,
+            };
+            let mut pace = rhythm.begin(start()).unwrap();
+            let first = pace.next(start(), || draw);
+            assert!(first > start() + LONGEST / 3, "{jitter}");
+            assert!(pace.next(first, || draw) >= first, "{jitter}");
+        }
     }
 
     #[test]

@@ -54,9 +54,8 @@ pub(crate) fn own_fault<'a>(
 /// | in the error's chain | fault |
 /// |---|---|
 /// | an injected fault (feature `fault`) | the one that it stands for |
-/// | `hyper_util` client error that says *connect* (feature `hyper-util`) | connect, or TLS or DNS if the chain says so |
+/// | `hyper_util` client error that says *connect* (feature `hyper-util`) | connect, or TLS or DNS if the chain says so; a resolver that only says to try again is no DNS, since the name may exist |
 /// | `io::Error` of kind connection refused, host or network unreachable, address not available | connect |
-/// | `io::Error` of kind not found, while connecting | DNS |
 /// | `io::Error` of kind timed out | time-out |
 /// | anything else | reset: it may have been processed |
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,10 +132,11 @@ fn hyper_util_fault(error: &(dyn StdError + 'static)) -> Option<Fault> {
     }
     // hyper-util keeps the error of its resolver private, but names it.
     let named_dns = chain(client).any(|cause| cause.to_string().starts_with("dns error"));
+    let has_asked = !chain(client).any(is_try_again);
     let io_data = chain(client)
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|cause| cause.kind() == io::ErrorKind::InvalidData);
-    Some(match (named_dns, io_data) {
+    Some(match (named_dns && has_asked, io_data) {
         (true, _) => Fault::Dns,
         // rustls and native-tls both report a failed handshake as invalid data.
         (false, true) => Fault::Tls,
@@ -144,9 +144,63 @@ fn hyper_util_fault(error: &(dyn StdError + 'static)) -> Option<Fault> {
     })
 }
 
+/// What resolvers say that could not be asked themselves: glibc, musl, Windows. The standard library
+/// has no kind for it.
+#[cfg(feature = "hyper-util")]
+fn is_try_again(cause: &(dyn StdError + 'static)) -> bool {
+    let text = cause.to_string();
+    [
+        "Temporary failure in name resolution",
+        "Try again",
+        "temporary error during hostname resolution",
+    ]
+    .iter()
+    .any(|saying| text.contains(saying))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R6: only a name that does not exist is one that does not exist; a resolver that does not answer
+    /// says nothing about a region.
+    #[cfg(feature = "hyper-util")]
+    #[tokio::test]
+    async fn a_resolver_that_does_not_answer_knows_no_name() {
+        use hyper_util::client::legacy::Client;
+        use hyper_util::rt::{TokioExecutor, TokioIo};
+        use tower::ServiceExt;
+
+        #[derive(Clone, Copy, Debug)]
+        struct DnsError(&'static str);
+        impl fmt::Display for DnsError {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(
+                    f,
+                    "dns error: failed to lookup address information: {}",
+                    self.0
+                )
+            }
+        }
+        impl StdError for DnsError {}
+
+        for (said, fault) in [
+            ("Name or service not known", Fault::Dns),
+            ("No address associated with hostname", Fault::Dns),
+            ("Temporary failure in name resolution", Fault::Connect),
+            ("Try again", Fault::Connect),
+        ] {
+            let connector = tower::service_fn(move |_: http::Uri| {
+                std::future::ready(Err::<TokioIo<tokio::net::TcpStream>, _>(DnsError(said)))
+            });
+            let client = Client::builder(TokioExecutor::new()).build(connector);
+            let request = http::Request::get("http://contoso.test/")
+                .body(http_body_util::Empty::<bytes::Bytes>::new())
+                .unwrap();
+            let error = client.oneshot(request).await.unwrap_err();
+            assert_eq!(StandardFaults.classify(&error), fault, "{said}");
+        }
+    }
 
     #[derive(Debug)]
     struct Wrapper(io::Error);

@@ -152,8 +152,9 @@ impl GeoService {
     /// ends, waits for it end with it.
     ///
     /// `client` has to sign its requests; it may be the bare client or a stack of ours above it.
-    /// At most one ping is under way. A client that panics is cloned anew for the next one. In
-    /// maintenance the monitor rests (G4). While a circuit is open its pings carry
+    /// At most one ping is under way. A client that panics is cloned anew for the next one. One that is
+    /// not ready says nothing about the primary, so that ping counts for nothing. In maintenance the
+    /// monitor rests (G4). While a circuit is open its pings carry
     /// [`Probe`]: a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
     /// makes them over new connections.
     ///
@@ -243,21 +244,31 @@ where
     B: Default,
     RB: Body,
 {
-    let sent_at = state.tick(runtime::now());
-    let sent = state.send_started(ping.writer, Circuit::Reads, sent_at);
-    let mut pending = Pending::new(state.clone(), sent);
     let mut request = background::request::<B>(state, "monitor", &ping.method, &ping.uri);
-    if is_open(state, ping.writer, sent_at) {
+    if is_open(state, ping.writer, state.tick(runtime::now())) {
         // It ends the wait of the circuit, so it must not ask an old connection (R12).
         request.extensions_mut().insert(Probe::OF_MONITOR);
     }
-    let result = background::exchange(client, request, BODY, ping.timeout).await;
+    // A ping is a send once the client is ready for it. Until then it is not the primary that keeps
+    // anybody waiting (T7).
+    let mut pending = None;
+    let leaves = || {
+        let now = state.tick(runtime::now());
+        let sent = state.send_started(ping.writer, Circuit::Reads, now);
+        pending = Some(Pending::new(state.clone(), sent));
+    };
+    let result = background::exchange(client, request, BODY, ping.timeout, leaves).await;
     let now = state.tick(runtime::now());
-    if state.in_maintenance() {
+    let verdict = if state.in_maintenance() {
         // G4: what the primary says now is not for us.
-        return pending.not_sent(now);
-    }
-    let Some(verdict) = verdict_on(state, ping.intent, result) else {
+        None
+    } else {
+        verdict_on(state, ping.intent, result)
+    };
+    let Some(mut pending) = pending else {
+        return;
+    };
+    let Some(verdict) = verdict else {
         return pending.not_sent(now);
     };
     pending.settle_at(verdict, now);
@@ -292,6 +303,13 @@ fn verdict_on(
                 Verdict::Answered if exchange.broken => Some(Verdict::Ambiguous),
                 verdict => Some(verdict),
             }
+        }
+        Err(NoAnswer::NotReady(_)) => {
+            tracing::debug!(
+                service = state.name(),
+                "the client of the monitor was not ready"
+            );
+            return None;
         }
         Err(NoAnswer::TimedOut) => Some(Verdict::Ambiguous),
         Err(NoAnswer::Failed(error)) => Error::of_client(state, error)

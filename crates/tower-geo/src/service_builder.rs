@@ -353,9 +353,13 @@ impl GeoServiceBuilder {
         self
     }
 
-    /// Numbers from `0.0..1.0` for jitter and ramps. Default: a seeded generator.
+    /// Numbers from `0.0..1.0` for jitter and ramps; others are taken for the nearest of them, and what
+    /// is no number for 0. Default: a seeded generator.
     pub fn random(mut self, random: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
-        self.random = Arc::new(random);
+        self.random = Arc::new(move || match random() {
+            draw if draw.is_nan() => 0.0,
+            draw => draw.clamp(0.0, 1.0 - f64::EPSILON),
+        });
         self
     }
 
@@ -382,7 +386,8 @@ impl GeoServiceBuilder {
     /// is not read from a copy until the Last Sync Time says that it has it (F5). Default: no.
     ///
     /// What counts is the path. A listing has another path than the objects in it, so it may lack
-    /// them. Takes 64 KiB, however much is written.
+    /// them, and `/` of a web site has another than `/index.html`. Takes 64 KiB, however much is
+    /// written.
     pub const fn read_your_writes(mut self, on: bool) -> Self {
         self.read_your_writes = on;
         self

@@ -259,6 +259,67 @@ async fn a_read_that_may_only_go_to_a_copy_that_lacks_the_write_is_stale() {
     assert!(script.hosts().is_empty());
 }
 
+/// F5: a write holds for the reads of what it has changed, also where they name it otherwise.
+#[tokio::test(start_paused = true)]
+async fn a_write_under_another_path_is_seen() {
+    for (host, write, target, read, other) in [
+        (
+            "contoso.queue.core.windows.net",
+            Method::DELETE,
+            "/jobs/messages/7?popreceipt=1",
+            "/jobs/messages?peekonly=true",
+            Some("/mail/messages?peekonly=true"),
+        ),
+        (
+            "contoso.queue.core.windows.net",
+            Method::DELETE,
+            "/jobs",
+            "/jobs/messages?peekonly=true",
+            None,
+        ),
+        (
+            "contoso.table.core.windows.net",
+            Method::DELETE,
+            "/Tables('people')",
+            "/people(PartitionKey='a',RowKey='b')",
+            None,
+        ),
+        (
+            P,
+            Method::PUT,
+            "/$root/logo.png",
+            "/logo.png",
+            Some("/c/logo.png"),
+        ),
+    ] {
+        let service = GeoService::azure_storage(format!("https://{host}"))
+            .location_mode(LocationMode::SecondaryThenPrimary)
+            .read_your_writes(true)
+            .retry(retry())
+            .build()
+            .unwrap();
+        let secondary = host.replace("contoso", "contoso-secondary");
+        let script = Script::new()
+            .any_method(host, [Reply::status(204).header("date", &date(noon()))])
+            .any_method(&secondary, [Reply::ok("secondary")]);
+        hears(&service, 0);
+        let to = |method, target| request(method, host, target);
+        call(&service, &script, to(write, target)).await.unwrap();
+        script.clear_sends();
+        call(&service, &script, to(Method::GET, read))
+            .await
+            .unwrap();
+        assert_eq!(script.hosts(), [host], "{target}");
+        script.clear_sends();
+        if let Some(other) = other {
+            call(&service, &script, to(Method::GET, other))
+                .await
+                .unwrap();
+            assert_eq!(script.hosts(), [secondary.as_str()], "{other}");
+        }
+    }
+}
+
 /// F5: a batch may have written anything.
 #[tokio::test(start_paused = true)]
 async fn a_batch_keeps_every_read_from_the_secondary() {

@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, ServiceExt};
 use tower_geo::{
-    Circuit, CircuitPhase, GeoRedirectLayer, GeoServiceBuilder, LocationMode, RetryLayer, SendKind,
-    Served,
+    Advice, Advised, Circuit, CircuitPhase, GeoRedirectLayer, GeoService, GeoServiceBuilder,
+    LocationMode, Planned, RegionId, RetryLayer, SendKind, Served, Trail,
 };
 use tower_geo_testkit::strict::{Reply, Script};
 
@@ -196,6 +196,52 @@ async fn a_hedge_that_never_left_leaves_no_trace() {
     let stack = service.layer().clone_bodies().layer(limited(&script));
     assert_eq!(stack.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(script.hosts(), [P, S]);
+}
+
+/// Says the same to every hedge, and lets all else go ahead.
+#[derive(Debug)]
+struct OfHedges(Advised);
+
+impl Advice for OfHedges {
+    fn advise(&self, trail: &Trail, planned: &Planned) -> Advised {
+        if planned.kind != SendKind::Hedge {
+            return Advised::Proceed;
+        }
+        assert!(trail.sends().is_empty() && planned.after.is_zero());
+        self.0
+    }
+}
+
+/// T9: a hedge is a further send, so the user is asked; the first send goes on, whatever is said.
+#[tokio::test(start_paused = true)]
+async fn advice_is_asked_before_a_hedge() {
+    let third = "third.example";
+    for (advised, hosts) in [
+        (Advised::Proceed, vec![P, S]),
+        (Advised::Stop, vec![P]),
+        (Advised::After(ms(1)), vec![P]),
+        (Advised::To(RegionId::new(2)), vec![P, third]),
+        // What is asked already, or does not exist, takes no hedge: as planned.
+        (Advised::To(RegionId::new(0)), vec![P, S]),
+        (Advised::To(RegionId::new(9)), vec![P, S]),
+    ] {
+        let script = Script::new()
+            .any_method(P, [Reply::ok("").after(secs(1))])
+            .any_method(S, [Reply::ok("").after(secs(2))])
+            .any_method(third, [Reply::ok("").after(secs(2))]);
+        let service = GeoService::static_copies("shop")
+            .region("one", format!("https://{P}"))
+            .region("two", format!("https://{S}"))
+            .region("three", format!("https://{third}"))
+            .location_mode(LocationMode::PrimaryThenSecondary)
+            .retry(retry().hedge(ms(100)))
+            .advice(Arc::new(OfHedges(advised)))
+            .build()
+            .unwrap();
+        let stack = service.layer().clone_bodies().layer(script.service());
+        assert_eq!(stack.oneshot(get()).await.unwrap().status(), 200);
+        assert_eq!(script.hosts(), hosts, "{advised:?}");
+    }
 }
 
 /// H3: nor does one whose body cannot be sent twice.

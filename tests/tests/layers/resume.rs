@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, IF_MATCH, IF_NONE_MATCH, RANGE};
@@ -156,6 +157,25 @@ async fn a_body_that_stalls_is_resumed() {
     assert!(error.is_none(), "{error:?}");
     assert_eq!(text, "0123456789");
     assert_eq!(began.elapsed(), secs(6));
+}
+
+/// R9, T1: the longest limits that can be set are limits that are never reached, not panics.
+#[tokio::test(start_paused = true)]
+async fn the_longest_waits_are_waits() {
+    let settings = retry()
+        .delay(Duration::MAX)
+        .max_delay(Duration::MAX)
+        .body_idle(Duration::MAX);
+    let service = builder().retry(settings).build().unwrap();
+    for reply in [
+        whole("\"1\"").cut_body_after(4),
+        whole("\"1\"").stall_body_after(4),
+    ] {
+        let script = Script::new().any_method(P, [reply]);
+        let body = download(&service, &script, get());
+        let waited = tokio::time::timeout(secs(86_400), body).await;
+        assert!(waited.is_err());
+    }
 }
 
 /// The rest may come from another region, when it has the same version there.

@@ -123,6 +123,10 @@ impl Provider for AzureStorage {
     }
 
     fn writes_many(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-        scope::writes_many(method, uri, headers)
+        scope::writes_many(self.service, self.path_style, method, uri, headers)
+    }
+
+    fn object_path<'u>(&self, path: &'u str) -> &'u str {
+        scope::object_path(self.service, path)
     }
 }

@@ -7,12 +7,36 @@ use std::time::Duration;
 
 use crate::breaker::{Admission, Standing};
 use crate::budget;
+use crate::region::RegionId;
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
-use crate::trail::{Ending, SendKind};
+use crate::trail::{Ending, SendKind, Trail};
 use crate::verdict::Verdict;
 
-use super::{Context, Current, Operation, Plan, Reach};
+use super::{Advice, Advised, Context, Current, Operation, Plan, Planned, Reach};
+
+/// Where the user wants a hedge to go that would go to `region`; `None` is nowhere (T9).
+pub(crate) fn advised(
+    advice: Option<&dyn Advice>,
+    trail: Option<&Trail>,
+    region: RegionId,
+) -> Option<RegionId> {
+    let Some(advice) = advice else {
+        return Some(region);
+    };
+    let planned = Planned {
+        region,
+        kind: SendKind::Hedge,
+        after: Duration::ZERO,
+    };
+    let nothing_has_ended = Trail::default();
+    match advice.advise(trail.unwrap_or(&nothing_has_ended), &planned) {
+        Advised::Proceed => Some(region),
+        Advised::To(wanted) => Some(wanted),
+        // A hedge is asked for once; the send that it is for goes on all the same.
+        Advised::Stop | Advised::After(_) => None,
+    }
+}
 
 impl Operation {
     /// When the send under way is to be hedged, if it is one that may be: the first of a read
@@ -29,8 +53,8 @@ impl Operation {
         Some(self.current.at? + settings.get_hedge()?)
     }
 
-    /// Begins a hedge, which becomes the current send. `None`: no region may take one (H3), and
-    /// it is not asked again.
+    /// Begins a hedge, which becomes the current send. `None`: no region may take one (H3), or the
+    /// user says no (T9), and it is not asked again.
     pub fn hedge<X>(&mut self, context: &Context<'_, X>, now: Tick) -> Option<Plan> {
         self.has_hedged = true;
         let state = context.state;
@@ -42,7 +66,7 @@ impl Operation {
             return None;
         }
         let candidates = self.candidates(state.regions());
-        let region = candidates.as_slice().iter().copied().find(|&region| {
+        let may_take = |region: RegionId| {
             let bucket = context.budgets.get(region.index());
             region != self.current.region
                 && state.standing(region, self.circuit(), now) == Standing::Closed
@@ -51,7 +75,13 @@ impl Operation {
                 && state.resting(region, now).is_none()
                 && !(state.in_maintenance() && region == state.regions().writer())
                 && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
-        })?;
+        };
+        let mut others = candidates.as_slice().iter().copied();
+        let region = others.find(|&region| may_take(region))?;
+        let region = match advised(context.advice, self.trail(), region)? {
+            wanted if candidates.as_slice().contains(&wanted) && may_take(wanted) => wanted,
+            _ => region,
+        };
         let destination = self.destination(state.regions(), region)?;
         let Ok(Admission::Plain) = state.admit(region, self.circuit(), now) else {
             return None;

@@ -10,7 +10,7 @@
 
 mod age;
 pub(crate) mod choice;
-mod hedge;
+pub(crate) mod hedge;
 mod outcome;
 mod request_options;
 #[cfg(test)]
@@ -193,8 +193,9 @@ pub enum Advised {
 
 /// A say in every further send of an operation (T9).
 ///
-/// It cannot break R1, T2 or T3. Called on the path of a request that has failed once: it must
-/// not block.
+/// It cannot break R1, T2 or T3. Called on the path of a request that has failed once, or is about to
+/// be hedged: it must not block. A hedge that is to wait is left out, one that is to stop as well; the
+/// send that it is for goes on.
 pub trait Advice: std::fmt::Debug + Send + Sync {
     /// Sees what was tried and what is planned.
     fn advise(&self, trail: &Trail, planned: &Planned) -> Advised;

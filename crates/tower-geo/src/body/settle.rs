@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::verdict::Verdict;
 
@@ -115,8 +115,8 @@ where
                     return Poll::Pending;
                 };
                 if this.idle.is_none() {
-                    this.idle
-                        .set(Some(tokio::time::sleep_until(Instant::now() + idle_for)));
+                    // Which knows what to do with a limit that no clock reaches.
+                    this.idle.set(Some(tokio::time::sleep(idle_for)));
                 }
                 if let Some(idle) = this.idle.as_mut().as_pin_mut() {
                     ready!(idle.poll_sleep(cx));

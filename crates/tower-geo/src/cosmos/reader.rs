@@ -111,11 +111,11 @@ where
         return read.failed(now(), draw());
     };
     let request = background::request::<B>(state, "account", &Method::GET, &uri);
-    let answer = background::exchange(client, request, DOCUMENT, read.limit()).await;
+    let answer = background::exchange(client, request, DOCUMENT, read.limit(), || ()).await;
     match answer {
         Ok(answer) if answer.broken || answer.body.len() > DOCUMENT => read.failed(now(), draw()),
         Ok(answer) => read.answered(answer.head.status, &answer.body, now(), draw()),
-        Err(NoAnswer::TimedOut) => read.timed_out(now(), draw()),
+        Err(NoAnswer::TimedOut | NoAnswer::NotReady(None)) => read.timed_out(now(), draw()),
         Err(NoAnswer::Panicked) => {
             tracing::warn!(
                 service = state.name(),
@@ -123,7 +123,7 @@ where
             );
             read.failed(now(), draw())
         }
-        Err(NoAnswer::Failed(_)) => read.failed(now(), draw()),
+        Err(NoAnswer::Failed(_) | NoAnswer::NotReady(Some(_))) => read.failed(now(), draw()),
     }
 }
 

@@ -152,10 +152,11 @@ fn key_of<B>(state: &State, intent: Intent, request: &Request<B>) -> Key {
     let below_account = path
         .strip_prefix('/')
         .and_then(|path| path.find('/').and_then(|at| path.get(at..)));
-    Key::of_path(match below_account {
+    let path = match below_account {
         Some(below) if state.regions().is_path_style() => below,
         _ => path,
-    })
+    };
+    Key::of_path(state.provider().object_path(path))
 }
 
 /// T8: whether a client above us repeats what has just been given up.

@@ -191,7 +191,7 @@ impl Poll {
     {
         let state = service.state_ref();
         let request = background::request::<B>(state, purpose, &Method::GET, uri);
-        let answer = background::exchange(client, request, STATS_LIMIT, timeout).await;
+        let answer = background::exchange(client, request, STATS_LIMIT, timeout, || ()).await;
         let stats = answer.as_ref().ok().and_then(|exchange| {
             let whole = exchange.head.status == StatusCode::OK && !exchange.broken;
             whole.then(|| parse_stats(&exchange.body).ok()).flatten()

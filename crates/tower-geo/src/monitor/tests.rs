@@ -1,7 +1,9 @@
 //! B11, in paused time: a wait costs nothing here.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use tower_geo_policy::breaker::{BreakerSettings, CircuitPhase};
 use tower_geo_policy::events::{Event, EventKind};
@@ -131,6 +133,95 @@ async fn a_panic_of_the_client_ends_nothing_and_counts_for_nothing() {
     assert_eq!(wire.seconds().len(), 6);
     assert!(!monitor.is_finished());
     assert_eq!(phase(&service), CircuitPhase::Closed);
+}
+
+/// What a client of a test may do before it has a request, or once it has one.
+#[derive(Clone, Copy)]
+enum Odd {
+    /// It has no room for a request, say because the application's own downloads take it all.
+    NeverReady,
+    /// Its worker has ended.
+    Broken,
+    /// It never answers, and panics when what it has is dropped.
+    PanicsWhenDropped,
+}
+
+#[derive(Clone)]
+struct OddClient(Odd, Arc<AtomicUsize>);
+
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("a client that panics when it is dropped");
+    }
+}
+
+impl Service<Request<RequestBody>> for OddClient {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self.0 {
+            Odd::NeverReady => Poll::Pending,
+            Odd::Broken => Poll::Ready(Err("the worker is gone".into())),
+            Odd::PanicsWhenDropped => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let panics = PanicsWhenDropped;
+        Box::pin(async move {
+            let _panics = panics;
+            std::future::pending().await
+        })
+    }
+}
+
+fn spawn_odd(service: &GeoService, odd: Odd) -> (BackgroundTask, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let client = OddClient(odd, Arc::clone(&calls));
+    (service.spawn_monitor(&ping(), client).unwrap(), calls)
+}
+
+/// B11, T7: as with any read, a client that is not ready is not the primary's failure: nothing was
+/// sent.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_not_ready_counts_for_nothing() {
+    for odd in [Odd::NeverReady, Odd::Broken] {
+        let (service, start) = (blob(), tokio::time::Instant::now());
+        let (monitor, calls) = spawn_odd(&service, odd);
+        until(61, start).await;
+        assert_eq!(calls.load(Ordering::Relaxed), 0);
+        assert!(!monitor.is_finished());
+        assert_eq!(phase(&service), CircuitPhase::Closed);
+    }
+}
+
+/// B8: nor is it silence of the primary while a caller's read fails.
+#[tokio::test(start_paused = true)]
+async fn a_ping_that_waits_for_its_client_is_no_suspect() {
+    let (service, start) = (blob(), tokio::time::Instant::now());
+    let (_monitor, _) = spawn_odd(&service, Odd::NeverReady);
+    until(6, start).await;
+    tokio::time::sleep_until(start + Duration::from_millis(6_500)).await;
+    let state = service.state_ref();
+    let sent = state.send_started(RegionId::new(0), Circuit::Reads, state.tick(runtime::now()));
+    Pending::new(state.clone(), sent).settle(Verdict::Ambiguous);
+    assert_eq!(phase(&service), CircuitPhase::Closed, "one failure of two");
+}
+
+/// B11: a panic while a ping that was given up is dropped ends nothing, and the ping was sent.
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_drop_does_not_end_the_monitor() {
+    let (service, start) = (blob(), tokio::time::Instant::now());
+    let (monitor, calls) = spawn_odd(&service, Odd::PanicsWhenDropped);
+    until(18, start).await;
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    assert!(!monitor.is_finished());
+    assert_eq!(phase(&service), CircuitPhase::Open);
 }
 
 /// B11: an error of the client counts as its fault says.

@@ -8,7 +8,7 @@ use bytes::Buf;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::rest::{Misfit, Rest};
@@ -159,8 +159,7 @@ where
                             None => error,
                             Some(wait) => {
                                 *this.broke = Some(error);
-                                *this.timer =
-                                    Some(Box::pin(tokio::time::sleep_until(Instant::now() + wait)));
+                                *this.timer = Some(Box::pin(tokio::time::sleep(wait)));
                                 // The connection of the broken body is not kept while we wait.
                                 this.phase.set(Phase::Waiting);
                                 continue;

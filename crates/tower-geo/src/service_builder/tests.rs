@@ -91,3 +91,19 @@ fn a_hedge_needs_two_regions_and_time() {
     assert_eq!(setting(late), "hedge");
     assert!(blob().location_mode(then).retry(hedge(200)).build().is_ok());
 }
+
+/// T1, B5: chance that is no number from `0.0..1.0` is made one, so that no wait panics.
+#[test]
+fn chance_is_a_number_from_0_to_1() {
+    for (given, least, most) in [
+        (f64::NAN, 0.0, 0.0),
+        (-1.0, 0.0, 0.0),
+        (0.25, 0.25, 0.25),
+        (1.0, 0.99, 1.0),
+        (f64::INFINITY, 0.99, 1.0),
+    ] {
+        let service = blob().random(move || given).build().unwrap();
+        let drawn = (service.state_ref().extra().random)();
+        assert!((least..=most).contains(&drawn) && drawn < 1.0, "{given}");
+    }
+}

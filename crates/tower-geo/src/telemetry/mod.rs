@@ -30,7 +30,9 @@
 //! | with `max_retries` 0 a read that fails … | warn | when a service is built whose mode falls over | `service`, `location_mode` |
 //! | the secondary did not tell its Last Sync Time | debug | a poll fails | `service`, `answer` (the status) |
 //! | the monitor has asked the primary | trace | each ping | `service`, `verdict` |
+//! | the client of the monitor was not ready | debug | a ping could not be sent | `service` |
 //! | the client of the monitor panicked | warn | then | `service` |
+//! | a client panicked as a request was dropped | warn | a request of ours that was given up | `purpose`, as [`BackgroundSend`](crate::BackgroundSend) has it |
 //!
 //! A [`Listener`](crate::Listener) of your own is called for the transitions, with
 //! [`EventKind::Resend`](crate::EventKind::Resend) for every further send, and needs no tracing.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use crate::breaker::{Admission, Standing};
 use crate::budget;
+use crate::operation::hedge::advised;
 use crate::operation::under_way::Current;
 use crate::operation::{Plan, Reach};
+use crate::region::RegionId;
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
 use crate::trail::{Ending, SendKind};
@@ -35,8 +37,8 @@ impl Operation {
         Some(self.current.at? + settings.get_hedge()?)
     }
 
-    /// Begins a hedge, which becomes the current send. `None`: no region may take one (H3, C11),
-    /// and it is not asked again.
+    /// Begins a hedge, which becomes the current send. `None`: no region may take one (H3, C11), or
+    /// the user says no (T9), and it is not asked again.
     pub fn hedge<X>(&mut self, context: &Context<'_, X>, now: Tick) -> Option<Directed> {
         self.has_hedged = true;
         let state = context.service.state;
@@ -46,13 +48,19 @@ impl Operation {
         }
         let writer = topology.writer(context.account.marks(), now);
         let candidates = self.all_candidates(context, topology, now).ok()?;
-        let region = candidates.iter().find(|&region| {
+        let may_take = |region: RegionId| {
             let bucket = context.service.budgets.get(region.index());
             region != self.current.region
                 && state.standing(region, self.circuit(), now) == Standing::Closed
                 && !(state.in_maintenance() && writer == Some(region))
                 && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
-        })?;
+        };
+        let region = candidates.iter().find(|&region| may_take(region))?;
+        let wanted = advised(context.service.advice, self.trail(), region)?;
+        let region = candidates
+            .iter()
+            .find(|&region| region == wanted && may_take(region))
+            .unwrap_or(region);
         let destination = self.destination(region)?;
         let Ok(Admission::Plain) = state.admit(region, self.circuit(), now) else {
             return None;

@@ -38,6 +38,39 @@ fn a_read_is_hedged_once() {
     assert_eq!(kinds, [SendKind::First, SendKind::Hedge]);
 }
 
+/// T9: the user has a say in a hedge, and no region is asked twice at once.
+#[test]
+fn advice_is_asked_before_a_hedge() {
+    #[derive(Debug)]
+    struct OfHedges(Advised);
+
+    impl Advice for OfHedges {
+        fn advise(&self, trail: &Trail, planned: &Planned) -> Advised {
+            assert!(trail.sends().is_empty() && planned.kind == SendKind::Hedge);
+            self.0
+        }
+    }
+
+    let (bench, _) = begun(AccountSettings::new(), 100);
+    let listed = |name| {
+        let topology = bench.account.topology();
+        topology.listed_by_name(&RegionName::new(name)).unwrap()
+    };
+    for (advised, region) in [
+        (Advised::Proceed, Some(EAST)),
+        (Advised::Stop, None),
+        (Advised::After(Duration::ZERO), None),
+        (Advised::To(listed(CENTRAL)), Some(CENTRAL)),
+        (Advised::To(listed(WEST)), Some(EAST)),
+    ] {
+        let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+        bench.advice = Some(Box::new(OfHedges(advised)));
+        let hedge = bench.hedge(&mut operation);
+        assert_eq!(hedge.as_deref(), region, "{advised:?}");
+        assert_eq!(operation.is_hedging(), region.is_some());
+    }
+}
+
 /// H2, C15: what is no final answer waits for the other; 404/1002, 403/1008, 410/1022 and 449 are
 /// none, 401 and 404/0 are.
 #[test]
