@@ -528,6 +528,17 @@ fn not_sent_message(error: &(dyn StdError + 'static)) -> String {
     format!("the client could not send it: {cause}{advice}")
 }
 
+/// Whether the service is an account of Cosmos DB.
+#[cfg(feature = "cosmos")]
+fn is_account(state: &State) -> bool {
+    state.extra().cosmos.is_some()
+}
+
+#[cfg(not(feature = "cosmos"))]
+const fn is_account(_: &State) -> bool {
+    false
+}
+
 fn misfit_message(state: &State, misfit: Misfit) -> String {
     match misfit {
         Misfit::NoCopy => match &state.extra().no_copy {
@@ -535,20 +546,19 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
             None => "this request needs a secondary region, and none is configured".to_owned(),
         },
         Misfit::WriteToCopy => {
-            "a write is pinned to a region that takes no writes; remove the pin, or name the \
-             primary's host"
-                .to_owned()
+            let host = if is_account(state) {
+                "the account's own host"
+            } else {
+                "the primary's host"
+            };
+            format!(
+                "a write is pinned to a region that takes no writes; remove the pin, or name {host}"
+            )
         }
         Misfit::UnknownRegion => {
-            let known = Known::now(state);
-            let names: Vec<_> = known
-                .regions(state)
-                .iter()
-                .map(|(_, region)| region.name())
-                .collect();
+            let names = Known::now(state).names(state);
             format!(
-                "the request is pinned to a region that this service does not have; it has {}",
-                names.join(", ")
+                "the request is pinned to a region that this service does not have; it has {names}"
             )
         }
         Misfit::AllExcluded => "every region that the request may use is excluded".to_owned(),
