@@ -15,6 +15,8 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
+#[cfg(feature = "cosmos")]
+use crate::cosmos::Unread;
 use crate::faults::{ClassifyFault, StandardFaults, own_fault};
 use crate::known::Known;
 use crate::redact::redact;
@@ -182,6 +184,17 @@ impl Error {
         error.inner.never_sent = true;
         error.inner.detail = Some(Detail::Text(message.into()));
         error
+    }
+
+    /// The end of an operation that never knew the regions of its account (C3).
+    #[cfg(feature = "cosmos")]
+    pub(crate) fn without_account(mut self, why: Option<Unread>) -> Self {
+        if self.inner.kind == ErrorKind::Transport {
+            let text = "the account could not be read, so its regions are not known";
+            self.inner.detail = Some(Detail::Text(text.to_owned()));
+            self.inner.source = why.map(|why| Box::new(why) as BoxError);
+        }
+        self
     }
 
     /// A request that asks for what its service is not configured for.
