@@ -155,6 +155,17 @@ async fn a_client_that_panics_is_no_end_of_the_reader() {
     assert_eq!(told(&rig.call(read()).await), "200 West US");
 }
 
+/// C3: numbers that are none, from the user's own generator, do not end the reading of the account.
+#[tokio::test(start_paused = true)]
+async fn no_draw_ends_the_reader() {
+    for draw in [f64::NAN, f64::INFINITY, -1.0] {
+        let builder = account().random(move || draw).refresh_jitter(secs(5));
+        let rig = Rig::of(World::single(), builder);
+        assert_eq!(told(&rig.call(read()).await), "200 West US");
+        assert!(!rig.reader.as_ref().unwrap().is_finished(), "{draw}");
+    }
+}
+
 /// C3: 401 and 403 end the wait, with the answer as source; the next operation reads again.
 #[tokio::test(start_paused = true)]
 async fn a_refused_account_read_is_told() {
@@ -207,7 +218,10 @@ async fn an_account_that_cannot_be_read_is_told() {
     );
     let error = rig.call(read()).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
-    assert!(cause.starts_with("the account document cannot be used"), "{cause}");
+    assert!(
+        cause.starts_with("the account document cannot be used"),
+        "{cause}"
+    );
 }
 
 /// C3: at start the preferred regions are asked when the global host has no document.
@@ -366,7 +380,10 @@ async fn an_operator_names_regions() {
         .extensions_mut()
         .insert(tower_geo::RequestOptions::new().pin(global));
     let error = rig.call(pinned).await.unwrap_err().to_string();
-    assert!(error.ends_with("it has East US, West US, Central US"), "{error}");
+    assert!(
+        error.ends_with("it has East US, West US, Central US"),
+        "{error}"
+    );
     assert!(
         rig.service
             .operator()
