@@ -34,13 +34,19 @@ impl Jitter {
     /// A computed wait, changed by a draw from `0.0..1.0`.
     #[must_use]
     pub fn apply(self, wait: Duration, draw: f64) -> Duration {
-        let draw = draw.clamp(0.0, 1.0);
         match self {
             Self::None => wait,
-            Self::Equal => wait / 2 + (wait / 2).mul_f64(draw),
-            Self::Full => wait.mul_f64(draw),
+            Self::Equal => (wait / 2).saturating_add(drawn(wait / 2, draw)),
+            Self::Full => drawn(wait, draw),
         }
     }
+}
+
+/// The share of a time that a draw from `0.0..1.0` gives. The draws are the user's: one that is no
+/// number gives all of it, and no draw panics.
+pub(crate) fn drawn(time: Duration, draw: f64) -> Duration {
+    let share = time.as_secs_f64() * draw.clamp(0.0, 1.0);
+    Duration::try_from_secs_f64(share).unwrap_or(time)
 }
 
 /// The waits of one service.
@@ -70,7 +76,7 @@ impl Backoff {
             Some(told) => {
                 let added = match self.jitter {
                     Jitter::None => Duration::ZERO,
-                    Jitter::Equal | Jitter::Full => self.delay.mul_f64(draw.clamp(0.0, 1.0)),
+                    Jitter::Equal | Jitter::Full => drawn(self.delay, draw),
                 };
                 own.max(told.saturating_add(added))
             }
@@ -87,14 +93,38 @@ impl Backoff {
             Jitter::Equal => told / 2,
             Jitter::Full => told,
         };
-        most.mul_f64(draw.clamp(0.0, 1.0))
-            .min(self.max_delay.saturating_sub(told))
+        drawn(most, draw).min(self.max_delay.saturating_sub(told))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// T1: whatever is drawn, and of whatever time, a wait is a wait.
+    #[test]
+    fn no_draw_and_no_time_panics() {
+        for time in [Duration::ZERO, Duration::from_millis(800), Duration::MAX] {
+            for draw in [
+                f64::NAN,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                -1.0,
+                0.0,
+                0.5,
+                1.0,
+                2.0,
+            ] {
+                for jitter in [Jitter::None, Jitter::Equal, Jitter::Full] {
+                    assert!(
+                        jitter.apply(time, draw) <= time,
+                        "{jitter:?} {time:?} {draw}"
+                    );
+                }
+            }
+        }
+        assert_eq!(drawn(Duration::from_secs(8), 0.25), Duration::from_secs(2));
+    }
 
     const fn exact(mode: BackoffMode) -> Backoff {
         Backoff {

@@ -137,7 +137,14 @@ impl Pace {
             return self.last;
         }
         // Up to half of the jitter to either side, so that the mean stays what it is.
-        let shift = self.every.mul_f64(self.jitter * draw().clamp(0.0, 1.0));
+        // The draws are the user's: one that is no number leaves the time where it is.
+        let draw = draw();
+        let draw = if draw.is_nan() {
+            0.5
+        } else {
+            draw.clamp(0.0, 1.0)
+        };
+        let shift = self.every.mul_f64(self.jitter * draw);
         (self.last + shift)
             .checked_sub(self.every.mul_f64(self.jitter / 2.0))
             .unwrap_or(self.last)
@@ -361,6 +368,7 @@ mod tests {
         assert_eq!(next(0.0), at(9_000));
         assert_eq!(next(0.5), at(10_000));
         assert_eq!(next(1.0), at(11_000));
+        assert_eq!(next(f64::NAN), at(10_000));
     }
 
     /// B11, F1: an interval that no clock can show is one that never ends, not a panic.

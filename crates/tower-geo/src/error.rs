@@ -15,6 +15,8 @@ use tower_geo_policy::tick::Tick;
 use tower_geo_policy::trail::{Ending, Trail};
 use tower_geo_policy::verdict::Verdict;
 
+#[cfg(feature = "cosmos")]
+use crate::cosmos::Unread;
 use crate::faults::{ClassifyFault, StandardFaults, own_fault};
 use crate::known::Known;
 use crate::redact::redact;
@@ -182,6 +184,17 @@ impl Error {
         error.inner.never_sent = true;
         error.inner.detail = Some(Detail::Text(message.into()));
         error
+    }
+
+    /// The end of an operation that never knew the regions of its account (C3).
+    #[cfg(feature = "cosmos")]
+    pub(crate) fn without_account(mut self, why: Option<Unread>) -> Self {
+        if self.inner.kind == ErrorKind::Transport {
+            let text = "the account could not be read, so its regions are not known";
+            self.inner.detail = Some(Detail::Text(text.to_owned()));
+            self.inner.source = why.map(|why| Box::new(why) as BoxError);
+        }
+        self
     }
 
     /// A request that asks for what its service is not configured for.
@@ -528,6 +541,17 @@ fn not_sent_message(error: &(dyn StdError + 'static)) -> String {
     format!("the client could not send it: {cause}{advice}")
 }
 
+/// Whether the service is an account of Cosmos DB.
+#[cfg(feature = "cosmos")]
+fn is_account(state: &State) -> bool {
+    state.extra().cosmos.is_some()
+}
+
+#[cfg(not(feature = "cosmos"))]
+const fn is_account(_: &State) -> bool {
+    false
+}
+
 fn misfit_message(state: &State, misfit: Misfit) -> String {
     match misfit {
         Misfit::NoCopy => match &state.extra().no_copy {
@@ -535,20 +559,19 @@ fn misfit_message(state: &State, misfit: Misfit) -> String {
             None => "this request needs a secondary region, and none is configured".to_owned(),
         },
         Misfit::WriteToCopy => {
-            "a write is pinned to a region that takes no writes; remove the pin, or name the \
-             primary's host"
-                .to_owned()
+            let host = if is_account(state) {
+                "the account's own host"
+            } else {
+                "the primary's host"
+            };
+            format!(
+                "a write is pinned to a region that takes no writes; remove the pin, or name {host}"
+            )
         }
         Misfit::UnknownRegion => {
-            let known = Known::now(state);
-            let names: Vec<_> = known
-                .regions(state)
-                .iter()
-                .map(|(_, region)| region.name())
-                .collect();
+            let names = Known::now(state).names(state);
             format!(
-                "the request is pinned to a region that this service does not have; it has {}",
-                names.join(", ")
+                "the request is pinned to a region that this service does not have; it has {names}"
             )
         }
         Misfit::AllExcluded => "every region that the request may use is excluded".to_owned(),

@@ -62,6 +62,33 @@ impl Known {
             .map_or("unknown", Region::name)
     }
 
+    /// The names by which a region can be asked for at this moment, to be told to people.
+    pub(crate) fn names(&self, state: &State) -> String {
+        let all = self.regions(state).iter();
+        let named = all.filter(|&(id, _)| self.lists(id));
+        let names: Vec<_> = named.map(|(_, region)| region.name()).collect();
+        names.join(", ")
+    }
+
+    /// Whether a region is one of the service's, and not the host by which an account is known, nor
+    /// one that has left it (C4).
+    #[cfg_attr(
+        not(feature = "cosmos"),
+        expect(
+            clippy::missing_const_for_fn,
+            clippy::unused_self,
+            unused_variables,
+            reason = "regions stay"
+        )
+    )]
+    fn lists(&self, region: RegionId) -> bool {
+        #[cfg(feature = "cosmos")]
+        if let Some(topology) = &self.topology {
+            return topology.lists(region);
+        }
+        true
+    }
+
     /// Whether a write may be sent to a region, by whoever cannot send it elsewhere.
     ///
     /// The given host of an account is not one of its regions, but takes its writes (C4: where

@@ -13,6 +13,7 @@ use tower_geo_policy::region::{LocationMode, RegionId, Regions};
 use tower_geo_policy::service_state::{CircuitState, ServiceRoot};
 use tower_geo_policy::tick::Tick;
 
+use crate::known::Known;
 use crate::operator::Operator;
 use crate::runtime::{self, Runtime, State};
 use crate::service_builder::GeoServiceBuilder;
@@ -157,10 +158,11 @@ impl GeoService {
             let now = state.tick(runtime::now());
             return topology
                 .region(named, shared.account.marks(), now)
-                .ok_or_else(|| no_such_region(topology.regions()));
+                .ok_or_else(|| no_such_region(state));
         }
-        let regions = state.regions();
-        named.region(regions).ok_or_else(|| no_such_region(regions))
+        named
+            .region(state.regions())
+            .ok_or_else(|| no_such_region(state))
     }
 
     /// The switches for an operator.
@@ -200,9 +202,8 @@ impl GeoService {
     }
 }
 
-fn no_such_region(regions: &Regions) -> ConfigError {
-    let names: Vec<_> = regions.iter().map(|(_, region)| region.name()).collect();
-    let names = names.join(", ");
+fn no_such_region(state: &State) -> ConfigError {
+    let names = Known::now(state).names(state);
     ConfigError::new(
         "region",
         format!("this service has no such region; it has {names}"),

@@ -122,7 +122,9 @@ fn locations(raw: Option<Vec<RawLocation>>) -> Result<Box<[Location]>, DocumentE
     raw.unwrap_or_default()
         .into_iter()
         .filter_map(|location| {
+            // Names go into logs and onto terminals.
             let name = location.name.unwrap_or_default();
+            let name: String = name.chars().filter(|it| !it.is_control()).collect();
             let name = name.trim();
             if name.is_empty() {
                 return None;
@@ -217,6 +219,21 @@ mod tests {
         for body in ["", "{", "[]", "null", "{}", "<html></html>", "\u{feff}{}"] {
             assert!(document(body).is_err(), "{body}");
         }
+    }
+
+    /// C3, E1, E3: a name is one line of text wherever it is told.
+    #[test]
+    fn names_have_no_control_characters() {
+        let url = "https://a-eastus.documents.azure.com:443/";
+        let evil = location(r"East\n US\u001b[31m\u0085", url);
+        let read = with(&evil, &evil).unwrap();
+        assert_eq!(read.readable()[0].name(), "East US[31m");
+        let nothing = location(r"\n\u0000", url);
+        let east = location("East US", url);
+        assert_eq!(
+            with(&nothing, &east).unwrap_err(),
+            DocumentError(Why::NothingReadable)
+        );
     }
 
     /// C3: error bodies are never parsed as topology, not even good ones.

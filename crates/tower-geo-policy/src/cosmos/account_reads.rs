@@ -264,6 +264,9 @@ mod tests {
         assert_eq!(reads.poll(at(5)), ReadStep::Wait(at(601)));
         assert!(reads.ask(Cause::Circuit, at(5)), "another cause");
         read(&reads, at(5), at(605));
+        assert!(!reads.ask(Cause::Circuit, at(19)), "C7: spaced, too");
+        assert!(reads.ask(Cause::Circuit, at(20)));
+        reads.lock().wanted = [None; 3];
         assert_eq!(
             reads.wish(Cause::Unreachable, at(6), at(6)),
             Wish::Pending(at(16))

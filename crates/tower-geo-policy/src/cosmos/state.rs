@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::backoff::drawn;
 use crate::breaker::{Circuit, CircuitPhase, Circuits};
 use crate::config_error::ConfigError;
 use crate::events::{Event, EventKind, Why};
@@ -325,7 +326,7 @@ impl AccountRead<'_> {
 
     fn over(&mut self, end: ReadEnd, now: Tick, draw: f64) -> AfterAnswer {
         let settings = &self.account.settings;
-        let jitter = settings.get_refresh_jitter().mul_f64(draw.clamp(0.0, 1.0));
+        let jitter = drawn(settings.get_refresh_jitter(), draw);
         self.is_over = true;
         self.account
             .reads

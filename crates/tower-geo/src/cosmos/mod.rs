@@ -81,7 +81,7 @@ mod start;
 mod view;
 
 pub use self::builder::CosmosBuilder;
-pub(crate) use self::shared::{Circuits, Shared};
+pub(crate) use self::shared::{Circuits, Shared, Unread};
 pub(crate) use self::start::start;
 pub use self::view::{CosmosAccount, CosmosRegion};
 

@@ -6,9 +6,9 @@ use tower_geo_policy::config_error::ConfigError;
 use tower_geo_policy::cosmos::{AccountRead, AfterAnswer, ReadEnd, ReadStep};
 use tower_service::Service;
 
-use super::shared::Reading;
+use super::shared::{Reading, Shared};
 use crate::background::{self, BackgroundTask, NoAnswer};
-use crate::error::BoxError;
+use crate::error::{BoxError, Error};
 use crate::runtime::{self, State};
 use crate::service_handle::GeoService;
 
@@ -69,18 +69,22 @@ where
     let state = service.state_ref();
     let account = &reading.shared().account;
     loop {
+        // Before the look, so that an end between the two is not missed.
+        let next_end = reading.shared().next_end();
         match account.read_step(state.tick(runtime::now())) {
             ReadStep::Begin => {
                 let mut read = account.begin_read();
+                let mut why = Why::new(reading.shared());
                 let end = loop {
-                    if let AfterAnswer::Over(end) = ask(state, &mut read, &client).await {
+                    if let AfterAnswer::Over(end) = ask(state, &mut read, &client, &mut why).await {
                         break end;
                     }
                 };
                 if end == ReadEnd::Taken {
+                    reading.shared().set_unread(None);
                     account.tell(state, state.tick(runtime::now()));
                 }
-                tell_end(state, &read, end);
+                tell_end(state, reading.shared(), end);
                 reading.shared().tell_end();
             }
             ReadStep::Wait(until) => {
@@ -89,12 +93,39 @@ where
                 let _ = tokio::time::timeout_at(until, reading.shared().asked()).await;
             }
             // Another reader of this account is at work.
-            _ => reading.shared().next_end().await,
+            _ => next_end.await,
         }
     }
 }
 
-async fn ask<C, B, RB>(state: &State, read: &mut AccountRead<'_>, client: &C) -> AfterAnswer
+/// Tells why a read gives no document.
+struct Why<'a> {
+    shared: &'a Shared,
+    is_known: bool,
+}
+
+impl<'a> Why<'a> {
+    const fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            is_known: false,
+        }
+    }
+
+    /// The first cause counts: it is that of the account's own host, the others are guesses.
+    fn is(&mut self, cause: BoxError) {
+        if !std::mem::replace(&mut self.is_known, true) {
+            self.shared.set_unread(Some(cause.into()));
+        }
+    }
+}
+
+async fn ask<C, B, RB>(
+    state: &State,
+    read: &mut AccountRead<'_>,
+    client: &C,
+    why: &mut Why<'_>,
+) -> AfterAnswer
 where
     C: Service<Request<B>, Response = Response<RB>> + Clone,
     C::Error: Into<BoxError>,
@@ -107,27 +138,53 @@ where
         .authority(read.host().authority())
         .path_and_query("/")
         .build();
-    let Ok(uri) = uri else {
-        return read.failed(now(), draw());
+    let uri = match uri {
+        Ok(uri) => uri,
+        Err(error) => {
+            why.is(error.into());
+            return read.failed(now(), draw());
+        }
     };
     let request = background::request::<B>(state, "account", &Method::GET, &uri);
     let answer = background::exchange(client, request, DOCUMENT, read.limit(), || ()).await;
     match answer {
-        Ok(answer) if answer.broken || answer.body.len() > DOCUMENT => read.failed(now(), draw()),
-        Ok(answer) => read.answered(answer.head.status, &answer.body, now(), draw()),
-        Err(NoAnswer::TimedOut | NoAnswer::NotReady(None)) => read.timed_out(now(), draw()),
+        Ok(answer) if answer.broken => {
+            why.is("the answer broke off".into());
+            read.failed(now(), draw())
+        }
+        Ok(answer) if answer.body.len() > DOCUMENT => {
+            why.is("the answer is too long for an account document".into());
+            read.failed(now(), draw())
+        }
+        Ok(answer) => {
+            let after = read.answered(answer.head.status, &answer.body, now(), draw());
+            if let Some(error) = read.error() {
+                why.is(error.clone().into());
+            }
+            after
+        }
+        Err(NoAnswer::TimedOut | NoAnswer::NotReady(None)) => {
+            why.is("no answer in time".into());
+            read.timed_out(now(), draw())
+        }
         Err(NoAnswer::Panicked) => {
             tracing::warn!(
                 service = state.name(),
                 "the client of the account reader panicked"
             );
+            why.is("the client panicked".into());
             read.failed(now(), draw())
         }
-        Err(NoAnswer::Failed(_) | NoAnswer::NotReady(Some(_))) => read.failed(now(), draw()),
+        Err(NoAnswer::Failed(error) | NoAnswer::NotReady(Some(error))) => {
+            // Ours says what the program did wrong, if that is what it is.
+            why.is(Error::of_client(state, error).into_cause());
+            read.failed(now(), draw())
+        }
     }
 }
 
-fn tell_end(state: &State, read: &AccountRead<'_>, end: ReadEnd) {
+fn tell_end(state: &State, shared: &Shared, end: ReadEnd) {
+    let unread = shared.unread();
     match end {
         ReadEnd::Taken => tracing::debug!(service = state.name(), "the account was read"),
         ReadEnd::Refused(status) => tracing::warn!(
@@ -135,9 +192,14 @@ fn tell_end(state: &State, read: &AccountRead<'_>, end: ReadEnd) {
             status = status.as_u16(),
             "the account refuses to be read: check the signer of the reader's client"
         ),
+        _ if !shared.account.topology().is_known() => tracing::warn!(
+            service = state.name(),
+            ?unread,
+            "the account could not be read, so its regions are not known"
+        ),
         _ => tracing::debug!(
             service = state.name(),
-            error = read.error().map(tracing::field::display),
+            ?unread,
             "the account could not be read; what is known of it goes on to hold"
         ),
     }

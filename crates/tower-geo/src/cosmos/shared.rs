@@ -1,13 +1,16 @@
 //! What all users of an account share, beside the decisions: who reads it, and who waits for that.
 
+use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 use tower_geo_policy::cosmos::AccountState;
 use tower_geo_policy::events::{Event, Listener};
+
+use crate::redact::Words;
 
 pub(crate) struct Shared {
     pub(crate) account: AccountState,
@@ -16,6 +19,33 @@ pub(crate) struct Shared {
     /// Tells those who wait that a read has ended, or that nobody reads any more.
     ended: Arc<Notify>,
     readers: AtomicUsize,
+    /// Why the last read of the account gave no document.
+    unread: Mutex<Option<Cause>>,
+}
+
+/// Why the account could not be read; many operations may end with it.
+type Cause = Arc<dyn StdError + Send + Sync>;
+
+/// Why an operation has no topology, as the source of its error (C3).
+#[derive(Clone)]
+pub(crate) struct Unread(Cause);
+
+impl fmt::Debug for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Words(&*self.0).fmt(f)
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for Unread {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -38,7 +68,19 @@ impl Shared {
             asked,
             ended: Arc::default(),
             readers: AtomicUsize::new(0),
+            unread: Mutex::default(),
         }
+    }
+
+    /// Notes why a read gave no document; `None` when it gave one.
+    pub(super) fn set_unread(&self, cause: Option<Cause>) {
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = cause;
+    }
+
+    /// Why the last read of the account gave no document, if it gave none.
+    pub(crate) fn unread(&self) -> Option<Unread> {
+        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.clone().map(Unread)
     }
 
     /// Whether somebody reads the account.

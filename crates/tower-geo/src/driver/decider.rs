@@ -172,6 +172,15 @@ impl Decider {
         }
     }
 
+    /// An operation that waited in vain for the regions of its account (C3).
+    #[cfg(feature = "cosmos")]
+    pub(super) fn in_vain(&self) -> Option<&Shared> {
+        match self {
+            Self::Account(operation) if operation.topology().is_none() => Some(operation.shared()),
+            _ => None,
+        }
+    }
+
     /// Whether a further send may follow the first.
     #[inline]
     pub(super) fn may_follow(&self, state: &State, reach: Reach) -> bool {

@@ -227,6 +227,11 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
             kept.error,
             self.now(),
         );
+        #[cfg(feature = "cosmos")]
+        let error = match self.operation.in_vain() {
+            Some(shared) => error.without_account(shared.unread()),
+            None => error,
+        };
         self.tell_failure(&error);
         Err(error)
     }

@@ -155,6 +155,17 @@ async fn a_client_that_panics_is_no_end_of_the_reader() {
     assert_eq!(told(&rig.call(read()).await), "200 West US");
 }
 
+/// C3: numbers that are none, from the user's own generator, do not end the reading of the account.
+#[tokio::test(start_paused = true)]
+async fn no_draw_ends_the_reader() {
+    for draw in [f64::NAN, f64::INFINITY, -1.0] {
+        let builder = account().random(move || draw).refresh_jitter(secs(5));
+        let rig = Rig::of(World::single(), builder);
+        assert_eq!(told(&rig.call(read()).await), "200 West US");
+        assert!(!rig.reader.as_ref().unwrap().is_finished(), "{draw}");
+    }
+}
+
 /// C3: 401 and 403 end the wait, with the answer as source; the next operation reads again.
 #[tokio::test(start_paused = true)]
 async fn a_refused_account_read_is_told() {
@@ -170,6 +181,47 @@ async fn a_refused_account_read_is_told() {
         assert_eq!(told(&rig.call(read()).await), "200 West US");
         assert_eq!(rig.world.reads(), [GLOBAL, GLOBAL]);
     }
+}
+
+/// C3: who waits in vain for the first document is told what the account's own host did, whatever
+/// that was; the next operation reads again.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_cannot_be_read_is_told() {
+    for (act, told_cause) in [
+        (Act::Answer(500, 0, 5), "the account read was answered 500"),
+        (Act::Answer(204, 0, 5), "the account read was answered 204"),
+        (Act::Refuse, "connection refused"),
+        (Act::Hang, "no answer in time"),
+    ] {
+        let rig = Rig::new(World::single());
+        rig.world.rule(move |seen| match seen.path.as_str() {
+            "/" if seen.host == GLOBAL => Some(act),
+            // Its regions are guesses, of which nobody has to hear.
+            "/" => Some(Act::Reset),
+            _ => None,
+        });
+        let error = rig.call(read()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Transport);
+        assert!(error.was_never_sent());
+        assert!(error.to_string().contains("could not be read"), "{error}");
+        assert_eq!(error.source().unwrap().to_string(), told_cause);
+        rig.world.rule(|_| None);
+        // A read that began at this very moment would do.
+        tokio::time::sleep(ms(1)).await;
+        assert_eq!(told(&rig.call(read()).await), "200 West US");
+    }
+    // A document that cannot be used is no answer either: this one would take data off TLS.
+    let rig = Rig::new(World::single());
+    rig.world.document_is(
+        r#"{"readableLocations":[{"name":"East US","databaseAccountEndpoint":"http://e.test"}],
+            "writableLocations":[{"name":"East US","databaseAccountEndpoint":"http://e.test"}]}"#,
+    );
+    let error = rig.call(read()).await.unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(
+        cause.starts_with("the account document cannot be used"),
+        "{cause}"
+    );
 }
 
 /// C3: at start the preferred regions are asked when the global host has no document.
@@ -320,6 +372,18 @@ async fn an_operator_names_regions() {
     let mars = tower_geo::RegionRef::Named("Mars".into());
     let error = rig.service.operator().force_open(&mars).unwrap_err();
     assert!(error.to_string().contains("West US"), "{error}");
+    // C4: the account's own host is none of the regions, so nobody is told to name it.
+    assert!(!error.to_string().contains("global"), "{error}");
+    let global = tower_geo::RegionRef::Named("global".into());
+    let mut pinned = read();
+    pinned
+        .extensions_mut()
+        .insert(tower_geo::RequestOptions::new().pin(global));
+    let error = rig.call(pinned).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("it has East US, West US, Central US"),
+        "{error}"
+    );
     assert!(
         rig.service
             .operator()

@@ -56,6 +56,8 @@ struct State {
     readable: Vec<&'static str>,
     writable: Vec<&'static str>,
     multi_write: bool,
+    /// Said instead of all that.
+    document: Option<&'static str>,
     rule: Rule,
     sends: Vec<Seen>,
 }
@@ -89,6 +91,7 @@ impl World {
                 readable: readable.to_vec(),
                 writable: writable.to_vec(),
                 multi_write,
+                document: None,
                 rule: Box::new(|_| None),
                 sends: Vec::new(),
             })),
@@ -125,6 +128,11 @@ impl World {
         state.multi_write = multi_write;
     }
 
+    /// What the account says from now on, word by word.
+    pub(crate) fn document_is(&self, document: &'static str) {
+        self.state.lock().unwrap().document = Some(document);
+    }
+
     pub(crate) fn sends(&self) -> Vec<Seen> {
         self.state.lock().unwrap().sends.clone()
     }
@@ -158,6 +166,9 @@ impl World {
 
 impl State {
     fn document(&self) -> String {
+        if let Some(document) = self.document {
+            return document.to_owned();
+        }
         let list = |regions: &[&str]| {
             let all = regions.iter().map(|region| {
                 let host = host_of(region);

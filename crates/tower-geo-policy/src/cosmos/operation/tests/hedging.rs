@@ -145,6 +145,27 @@ fn not_every_read_is_hedged() {
     assert_eq!(write.hedge_at(&bench.settings), None);
 }
 
+/// G4: in maintenance no hedge asks the region that takes the writes.
+#[test]
+fn in_maintenance_a_hedge_spares_the_writer() {
+    let (bench, mut operation) = begun(AccountSettings::new(), 100);
+    bench.state().begin_maintenance(bench.now).unwrap();
+    assert_eq!(bench.hedge(&mut operation).as_deref(), Some(CENTRAL));
+}
+
+/// T3, H1: never a third is asked, so a hedge shares what is left of the deadline with nobody.
+#[test]
+fn a_hedge_may_use_what_is_left_of_the_deadline() {
+    let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+    bench.settings = bench.settings.clone().deadline(Duration::from_secs(4));
+    bench.at(60_100);
+    assert!(bench.hedge(&mut operation).is_some());
+    assert_eq!(
+        operation.send_limit(&bench.settings, None),
+        Some(at(64_000))
+    );
+}
+
 /// C15: the account's switch is honoured.
 #[test]
 fn an_account_may_forbid_hedging() {

@@ -2,9 +2,14 @@
 
 use super::*;
 use crate::breaker::{BreakerSettings, OpenJitter};
+use crate::cosmos::Route;
 use crate::operation::Fate;
 
 fn with_breaker(settings: AccountSettings, writable: &[&str], streak: u32) -> Bench {
+    with_ramp(settings, writable, streak, &[])
+}
+
+fn with_ramp(settings: AccountSettings, writable: &[&str], streak: u32, shares: &[f64]) -> Bench {
     let body =
         super::super::super::vectors::document_of(&[EAST, WEST], writable, writable.len() > 1);
     let given = Endpoint::parse("https://acct.documents.azure.com").unwrap();
@@ -12,7 +17,8 @@ fn with_breaker(settings: AccountSettings, writable: &[&str], streak: u32) -> Be
         .streak(streak)
         .rate(None)
         .jitter(OpenJitter::None)
-        .ramp(Vec::new());
+        .ramp(shares)
+        .ramp_step(Duration::from_secs(3));
     Bench::build(given, settings, &body, Some(breaker))
 }
 
@@ -410,4 +416,56 @@ fn layers_alone_do_their_part() {
         }
     });
     ran.answered(&["global", "global"], 200);
+}
+
+/// T8: an operation that repeats one that has just failed pays, and is sent all the same.
+#[test]
+fn a_repeated_failure_pays() {
+    let mut bench = Bench::single(&[WEST]);
+    bench.at(60_000);
+    let mut operation = begin(RequestKind::Read);
+    operation.set_repeats_a_failure();
+    assert_eq!(bench.send(&mut operation).region, WEST);
+    let level = |bench: &Bench| bench.budgets[operation.region().index()].level();
+    assert_eq!(level(&bench), 500 - crate::budget::RETURN);
+}
+
+/// C12: every write to another region than the hub says so, also one that belongs to the hub and is
+/// pinned away from it.
+#[test]
+fn every_write_away_from_the_hub_is_tentative() {
+    let mut bench = Bench::multi(&[]);
+    bench.read(60_000, well).answered(&[EAST], 200);
+    let topology = bench.account.topology();
+    let region = |name| topology.listed_by_name(&RegionName::new(name)).unwrap();
+    for route in [Route::Write, Route::Hub] {
+        assert!(topology.is_tentative(route, region(WEST)), "{route:?}");
+        assert!(!topology.is_tentative(route, region(EAST)), "{route:?}");
+    }
+    assert!(!topology.is_tentative(Route::Read, region(WEST)));
+}
+
+/// B5: reads return along the ramp, step by step; half is drawn here.
+#[test]
+fn reads_return_along_the_ramp() {
+    let settings = AccountSettings::new().preferred([WEST]);
+    let mut bench = with_ramp(settings, &[EAST], 1, &[0.25, 0.75]);
+    bench.read(60_000, |region| {
+        answer(if region == WEST { 503 } else { 200 })
+    });
+    bench.read(370_000, well).answered(&[WEST], 200);
+    bench.read(371_000, well).answered(&[EAST], 200);
+    bench.read(374_000, well).answered(&[WEST], 200);
+}
+
+/// T4: a success that has cost nothing gives one token back.
+#[test]
+fn a_success_gives_a_token_back() {
+    let mut bench = Bench::single(&[WEST]);
+    bench.read(60_000, well).answered(&[WEST], 200);
+    let west = bench.account.topology();
+    let west = west.listed_by_name(&RegionName::new(WEST)).unwrap();
+    assert!(bench.budgets[west.index()].try_pay(100));
+    bench.read(61_000, well).answered(&[WEST], 200);
+    assert_eq!(bench.budgets[west.index()].level(), 401);
 }
