@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use tower_geo_benches::margin::is_more;
+use tower_geo_benches::margin::{self, is_more};
 
 use crate::measure::Measured;
 use crate::row::OURS;
@@ -104,10 +104,10 @@ impl Line {
         let (Some(before), Some(after)) = (self.instructions, now.instructions) else {
             return;
         };
-        if is_more(before, after) {
+        if is_more(before, after, margin::OURS) {
             let grown = format!("{}: {before} instructions, now {after}", self.row);
             verdict.grown.push(grown);
-        } else if is_more(after, before) {
+        } else if is_more(after, before, margin::OURS) {
             verdict.notes.push(format!(
                 "{}: {before} instructions, now only {after}: lower the baseline",
                 self.row
@@ -116,17 +116,17 @@ impl Line {
     }
 
     fn compare_heap(&self, now: &Measured, verdict: &mut Verdict) {
-        if let (Some(before), Some(after)) = (self.allocations, now.allocations) {
-            if after > before {
-                let grown = format!("{}: {before} allocations, now {after}", self.row);
-                verdict.grown.push(grown);
-            }
+        if let (Some(before), Some(after)) = (self.allocations, now.allocations)
+            && after > before
+        {
+            let grown = format!("{}: {before} allocations, now {after}", self.row);
+            verdict.grown.push(grown);
         }
-        if let (Some(before), Some(after)) = (self.bytes, now.bytes) {
-            if after > before {
-                let grown = format!("{}: {before} bytes, now {after}", self.row);
-                verdict.grown.push(grown);
-            }
+        if let (Some(before), Some(after)) = (self.bytes, now.bytes)
+            && after > before
+        {
+            let grown = format!("{}: {before} bytes, now {after}", self.row);
+            verdict.grown.push(grown);
         }
     }
 }

@@ -27,7 +27,7 @@ use tower_geo_benches::readme;
 use baseline::Baseline;
 use measure::{Measured, Want, callgrind};
 use report::markdown;
-use row::{OURS, Row, Work};
+use row::{FLOOR, OURS, Row, Work};
 
 /// The compiler of this program: instructions are those of a compiler.
 const RUSTC: &str = env!("BENCHES_RUSTC");
@@ -77,6 +77,9 @@ struct Arguments {
     /// Write the tables into a README, between their markers.
     #[arg(long, value_name = "FILE")]
     write_readme: Option<PathBuf>,
+    /// Compare what a README says of peers as well.
+    #[arg(long)]
+    peers: bool,
     /// Only do the chosen rows so many times and say nothing: for a profiler.
     #[arg(long, value_name = "CALLS")]
     only_call: Option<u32>,
@@ -132,8 +135,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         write(file, &Baseline::of(&measured).to_json()?)?;
     }
     if let Some(file) = &arguments.write_readme {
-        let text = readme::replaced(&read(file)?, "counts", &markdown::counts(&measured))?;
-        let text = readme::replaced(&text, "times", &markdown::times(&measured))?;
+        let mut text = readme::replaced(&read(file)?, "counts", &markdown::counts(&measured))?;
+        // What was not timed stays as it was.
+        if measured.iter().any(|row| row.ns.is_some()) {
+            text = readme::replaced(&text, "times", &markdown::times(&measured))?;
+        }
         write(file, &text)?;
     }
     if !checks {
@@ -184,22 +190,29 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Row>, String> {
             return Err(format!("no row `{name}`; there are {}", known.join(", ")));
         }
     }
-    if let Some(who) = &arguments.who {
-        if !all.iter().any(|row| row.who == who) {
-            return Err(format!("nothing is measured of `{who}`"));
-        }
+    if let Some(who) = &arguments.who
+        && !all.iter().any(|row| row.who == who)
+    {
+        return Err(format!("nothing is measured of `{who}`"));
     }
-    // A baseline is about our own code.
-    let only_ours = arguments.check_readme.is_none()
-        && arguments.write_readme.is_none()
-        && (arguments.check.is_some() || arguments.write_baseline.is_some());
+    // Checks are about our own code, unless they are asked for more.
+    let checks = arguments.check.is_some() || arguments.check_readme.is_some();
+    let is_wanted = |row: &Row| {
+        if checks && !arguments.peers {
+            row.who == OURS || row.who == FLOOR
+        } else if checks || arguments.write_baseline.is_some() {
+            row.who == OURS || markdown::shows(row)
+        } else {
+            true
+        }
+    };
     Ok(all
         .into_iter()
         .filter(|row| {
             arguments.rows.is_empty() || arguments.rows.iter().any(|name| is_named(row, name))
         })
         .filter(|row| arguments.who.as_deref().is_none_or(|who| row.who == who))
-        .filter(|row| !only_ours || row.who == OURS)
+        .filter(|row| is_wanted(row))
         .collect())
 }
 

@@ -21,10 +21,10 @@ pub(crate) fn versions() -> BTreeMap<&'static str, &'static str> {
     for line in LOCK.lines() {
         if let Some(value) = value(line, "name = ") {
             name = value;
-        } else if let Some(version) = value(line, "version = ") {
-            if PEERS.contains(&name) {
-                versions.insert(name, version);
-            }
+        } else if let Some(version) = value(line, "version = ")
+            && PEERS.contains(&name)
+        {
+            versions.insert(name, version);
         }
     }
     versions

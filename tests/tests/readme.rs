@@ -1,15 +1,20 @@
 //! The code of README.md compiles, and is the code below, line by line.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http::Response;
 use http_body_util::Full;
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use tower::Layer as _;
 use tower::Service;
 use tower::{ServiceBuilder, ServiceExt};
 use tower_geo::cosmos_key::CosmosKeyLayer;
 use tower_geo::{Account, LocationMode};
 use tower_geo::{CircuitBreakerLayer, GeoRedirectLayer, ReadOnlyGateLayer, RetryLayer};
+use tower_geo::{FreshConnectionsLayer, HyperClients};
 use tower_geo::{Freshness, LastSyncSettings, MonitorSettings, Served};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -58,6 +63,21 @@ where
         .service(http_client);
     let get = Request::get("https://contoso.blob.core.windows.net/a").body(Full::default())?;
     client.oneshot(get).await?;
+    Ok(())
+}
+
+/// The block under "When the account fails over".
+#[rustfmt::skip]
+fn after_a_failover() -> Result<(), Failure> {
+    let account = Account::azure_storage("contoso").build()?;
+    let builder = Client::builder(TokioExecutor::new());
+    let connector = HttpConnector::new();
+    let clients = HyperClients::new(builder, connector); // hyper-util's, and any closure that returns a client will do
+    let blob = ServiceBuilder::new()
+        .layer(account.blob().layer().clone_bodies())
+        .layer(FreshConnectionsLayer::new(clients.clone()).max_age(Duration::from_secs(600)))
+        .service(clients.client::<Full<Bytes>>());
+    drop(blob);
     Ok(())
 }
 
@@ -122,6 +142,7 @@ async fn the_code_of_the_readme_works() {
         .unwrap();
     by_hand(client).await.unwrap();
     how_old(client).await.unwrap();
+    after_a_failover().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

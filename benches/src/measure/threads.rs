@@ -17,8 +17,8 @@ use crate::row::{Call, PerThread};
 const ENOUGH: usize = 101;
 /// When to give up.
 const AT_MOST: Duration = Duration::from_secs(15);
-/// Long enough to be timed, so short that it has a chance to be left alone.
-const BATCH: Duration = Duration::from_micros(250);
+/// At most, so that a batch has a chance to be left alone.
+const BATCH: Duration = Duration::from_micros(150);
 /// The part of its time on the wall that a thread must have run.
 const RAN: f64 = 0.97;
 /// The part of the time in which both must have been running.
@@ -112,6 +112,8 @@ pub(crate) fn two_against_one(start: &PerThread) -> Found {
 }
 
 fn batch(call: &mut Call, order: &Order, arrived: &AtomicU32) -> Sample {
+    // A thread that has slept is slow at first, which is not to be part of one side only.
+    (0..order.calls / 4).for_each(|_| call());
     if order.threads > 1 {
         arrived.fetch_add(1, Ordering::AcqRel);
         while arrived.load(Ordering::Acquire) < order.round * order.threads {
@@ -138,13 +140,14 @@ fn compare(a: &Worker, b: &Worker) -> Found {
         ratio: None,
     };
     let mut round = 0;
-    let Some(calls) = batch_size(a, b, &mut round) else {
+    let sizes = alone_size(a).zip(batch_size(a, b, &mut round));
+    let Some((calls_alone, calls)) = sizes else {
         return found;
     };
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let began = wall();
     while two.len() < ENOUGH && wall() - began < AT_MOST {
-        a.order(calls, 1, 0);
+        a.order(calls_alone, 1, 0);
         let Some(alone) = a.sample() else { break };
         found.batches += 1;
         let Some((first, second)) = both(a, b, calls, &mut round) else {
@@ -175,12 +178,29 @@ fn both(a: &Worker, b: &Worker, calls: u32, round: &mut u32) -> Option<(Sample, 
     Some((a.sample()?, b.sample()?))
 }
 
+/// So many calls that a batch of one thread takes as long as it should.
+fn alone_size(a: &Worker) -> Option<u32> {
+    let mut calls = 50;
+    loop {
+        a.order(calls, 1, 0);
+        if a.sample()?.cpu >= BATCH || calls > 1 << 20 {
+            return Some(calls);
+        }
+        calls *= 2;
+    }
+}
+
 /// So many calls that a batch of both threads takes as long as it should.
 fn batch_size(a: &Worker, b: &Worker, round: &mut u32) -> Option<u32> {
     let mut calls = 50;
     loop {
-        let (first, second) = both(a, b, calls, round)?;
-        if first.cpu.max(second.cpu) >= BATCH || calls > 1 << 20 {
+        let mut longest = Duration::ZERO;
+        // Several, because they may not have met.
+        for _ in 0..8 {
+            let (first, second) = both(a, b, calls, round)?;
+            longest = longest.max(first.cpu).max(second.cpu);
+        }
+        if longest >= BATCH || calls > 1 << 20 {
             return Some(calls);
         }
         calls *= 2;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use tower_geo_benches::readme::thousands;
+use tower_geo_benches::readme::{UNKNOWN, thousands};
 
 use crate::measure::Measured;
-use crate::row::{FLOOR, OURS};
+use crate::row::{FLOOR, OURS, Row};
 use crate::versions::versions;
 
 /// A line of the table of counts: what it is called, its row, and what it would take without any
@@ -71,6 +71,14 @@ const WHO: [&str; 6] = [
     "tower",
 ];
 
+/// Whether a row is in the table of counts.
+pub(crate) fn shows(row: &Row) -> bool {
+    WHO.contains(&row.who)
+        && SHOWN
+            .iter()
+            .any(|line| line.row == row.name || line.without == Some(row.name))
+}
+
 /// Instructions and allocations: the same on every machine, for one compiler.
 pub(crate) fn counts(rows: &[Measured]) -> String {
     let mut text =
@@ -111,13 +119,19 @@ pub(crate) fn counts(rows: &[Measured]) -> String {
 }
 
 fn cell(rows: &[Measured], who: &str, name: &str) -> String {
-    rows.iter()
-        .find(|row| row.row == name && row.who == who)
-        .and_then(|row| Some((row.instructions?, row.allocations?)))
-        .map_or_else(
-            || "–".to_owned(),
+    let is_row = |row: &&Measured| row.row == name && row.who == who;
+    if let Some(row) = rows.iter().find(is_row) {
+        let (instructions, allocations) = (row.instructions, row.allocations);
+        let counts = instructions.zip(allocations);
+        return counts.map_or_else(
+            || UNKNOWN.to_owned(),
             |(instructions, allocations)| format!("{} · {allocations}", thousands(instructions)),
-        )
+        );
+    }
+    let exists = crate::rows::all()
+        .iter()
+        .any(|row| row.name == name && row.who == who);
+    if exists { UNKNOWN } else { "–" }.to_owned()
 }
 
 /// What depends on the machine: it is told, and compared by nobody.
@@ -164,23 +178,26 @@ pub(crate) fn times(rows: &[Measured]) -> String {
     }
     for (title, bare, stack) in [
         (
-            "hyper over loopback, HTTP/1.1: throughput with the stack",
+            "hyper over loopback, HTTP/1.1, with the stack against without",
             "hyper/bare",
             "hyper/stack",
         ),
         ("… HTTP/2", "hyper/bare-http2", "hyper/stack-http2"),
     ] {
-        let ratio = |name, who| {
+        let ratios = |name, who| {
             let row = find(name, who)?;
             let loopback = row.loopback.as_ref()?;
-            Some((row.ratio?.median, loopback.p99_us, loopback.pairs))
+            let told = format!(
+                "throughput {:.3}, CPU of the client {:.3}",
+                row.ratio?.median, loopback.cpu_ratio.median
+            );
+            Some((told, loopback.pairs))
         };
-        if let (Some(bare), Some(with)) = (ratio(bare, "hyper"), ratio(stack, OURS)) {
+        if let (Some((bare, pairs)), Some((with, _))) = (ratios(bare, "hyper"), ratios(stack, OURS))
+        {
             _ = writeln!(
                 text,
-                "| {title} | × | {:.3} (p99 {:.0} µs) | bare against bare: {:.3} (p99 {:.0} µs), \
-                 {} pairs | | |",
-                with.0, with.1, bare.0, bare.1, bare.2
+                "| {title} | × | {with} | bare against bare, {pairs} pairs: {bare} | | |"
             );
         }
     }

@@ -208,6 +208,16 @@ impl From<DeriveError> for NoEndpoints {
 /// Derives the secondary of an endpoint (R11).
 pub(crate) fn endpoints(url: &str) -> Result<Endpoints, NoEndpoints> {
     let account = AccountEndpoint::parse(url)?;
+    if is_cosmos_host(account.endpoint().host()) {
+        let message = "an account of Cosmos DB has no secondary to derive: its account document \
+                       lists its regions";
+        return Err(NoEndpoints {
+            error: Reason {
+                kind: "not-derivable",
+                message: message.to_owned(),
+            },
+        });
+    }
     let secondary = account.derive_secondary()?;
     Ok(Endpoints {
         service: account.service().map(StorageService::as_str),

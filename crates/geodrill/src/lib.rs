@@ -14,6 +14,7 @@
 //! | what happens first at one instant? | `run.rs`, `clock.rs` |
 //! | how are the layers built and called? | `stack.rs`, and nowhere else |
 //! | what is in the result? | `stage.rs`, `result.rs` |
+//! | which regions are there, and which answers are good? | `names.rs`, `judge.rs` |
 //! | when does an expectation hold? | `expect.rs` |
 //! | how does it look? | `text.rs`, `plot.rs` |
 //!
@@ -31,6 +32,7 @@ mod clock;
 mod expect;
 mod explain;
 mod format;
+mod judge;
 mod names;
 mod plot;
 mod problem;

@@ -231,6 +231,7 @@ impl Serialize for OutcomeOut<'_> {
                 body,
                 body_error,
                 after_ambiguous,
+                ..
             } => {
                 map.serialize_entry("status", status)?;
                 map.serialize_entry("region", &region_name(*region, self.1))?;
@@ -293,7 +294,7 @@ impl Serialize for SendOut<'_> {
         map.serialize_entry("host", &record.host)?;
         map.serialize_entry("path", &record.path)?;
         match record.reply {
-            Some(Reply::Status(status)) => map.serialize_entry("answer", &status)?,
+            Some(Reply::Status { code, .. }) => map.serialize_entry("answer", &code)?,
             Some(reply) => map.serialize_entry("answer", reply_word(reply))?,
             None => map.serialize_entry("answer", "cancelled")?,
         }
@@ -323,7 +324,7 @@ const fn reply_word(reply: Reply) -> &'static str {
         Reply::Cut => "cut",
         Reply::Stall => "stall",
         Reply::Cancelled => "cancelled",
-        Reply::Status(_) => "status",
+        Reply::Status { .. } => "status",
     }
 }
 

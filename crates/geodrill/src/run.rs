@@ -16,6 +16,7 @@ use tower_geo_policy::cosmos::RequestKind;
 use crate::account::Accounts;
 use crate::clock::{self, Idle};
 use crate::format::{self, Act, Drill, Expect, ServiceKind};
+use crate::judge::Judge;
 use crate::problem::Problem;
 use crate::script::Script;
 use crate::stack::{self, Head, Info, Services};
@@ -72,7 +73,12 @@ impl Report {
         let mut reads: Vec<(u64, bool)> = background
             .filter(|(of, purpose, _)| *of == service && *purpose == stack::ACCOUNT_READ)
             .flat_map(|(.., sends)| sends.lock().list.clone())
-            .map(|send| (send.at_ms, send.reply == Some(Reply::Status(200))))
+            .map(|send| {
+                (
+                    send.at_ms,
+                    matches!(send.reply, Some(Reply::Status { code: 200, .. })),
+                )
+            })
             .collect();
         reads.sort_unstable();
         reads
@@ -434,7 +440,8 @@ async fn operation(
         Ok(Ok(head)) => {
             sends.lock().tell(&head.trail);
             freshness = head.freshness;
-            let answer = read(stage, head, &sends, leaves).await;
+            let info = &services.info()[template.service];
+            let answer = read(stage, head, info.judge, &sends, leaves).await;
             if matches!(answer, Outcome::Cancelled) {
                 done_ms = stage.now_ms();
             }
@@ -453,8 +460,9 @@ async fn operation(
 }
 
 /// Reads an answer to the end of its body, or until the caller leaves.
-async fn read(stage: &Stage, head: Head, sends: &Sends, leaves: Instant) -> Outcome {
+async fn read(stage: &Stage, head: Head, judge: Judge, sends: &Sends, leaves: Instant) -> Outcome {
     let status = head.response.status().as_u16();
+    let good = judge(head.response.status(), head.response.headers());
     // Of the head: a resume may go on with the body from elsewhere.
     let region = head.region.or_else(|| sends.lock().last_region());
     let mut body = head.response.into_body();
@@ -486,6 +494,7 @@ async fn read(stage: &Stage, head: Head, sends: &Sends, leaves: Instant) -> Outc
     }
     Outcome::Answer {
         status,
+        good,
         region,
         body: String::from_utf8_lossy(&text).into_owned(),
         body_error,

@@ -32,6 +32,7 @@ use self::bodies::{DrillBodies, WholeBodies};
 use self::cosmos::{names_of_account, region_of};
 use self::settings::{breaker, location_mode, named, request_options, retry};
 use crate::format::{self, Act, Deed, Drill, Fault, RequestOptions, Secondary, ServiceKind};
+use crate::judge::{self, Judge};
 use crate::names::Names;
 use crate::problem::Problem;
 use crate::random::{Purpose, Stream};
@@ -50,6 +51,8 @@ pub(crate) struct Info {
     pub(crate) listed: usize,
     /// Reads and writes may go to different regions, and regions come and go.
     pub(crate) is_cosmos: bool,
+    /// Which of its answers are good.
+    pub(crate) judge: Judge,
     /// The writer's base, to which paths of requests are relative.
     pub(crate) base: Uri,
 }
@@ -125,6 +128,7 @@ impl Services {
                 index,
                 region_of(&geo, &known, stage),
                 told_on,
+                judge_of(service),
                 home(drill, service, &geo),
             );
             let reader = cosmos::spawn_reader(service, &geo, &transport)?;
@@ -419,6 +423,14 @@ fn kind_by_name(name: &str) -> StorageService {
     }
 }
 
+fn judge_of(service: &format::Service) -> Judge {
+    if service.is_cosmos() {
+        judge::of_cosmos
+    } else {
+        judge::by_status
+    }
+}
+
 fn info(service: &format::Service, geo: &GeoService, names: &Names) -> Result<Info, Problem> {
     let name = &service.name;
     let regions = geo.regions();
@@ -437,6 +449,7 @@ fn info(service: &format::Service, geo: &GeoService, names: &Names) -> Result<In
         listed: names.all().len(),
         regions: names.all(),
         is_cosmos: service.is_cosmos(),
+        judge: judge_of(service),
         base: base.ok_or_else(|| Problem::at(format!("services.{name}"), "has no writer"))?,
     })
 }

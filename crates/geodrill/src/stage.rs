@@ -90,6 +90,8 @@ pub(crate) struct OperationRecord {
 pub(crate) enum Outcome {
     Answer {
         status: u16,
+        /// Whether it is one to the question.
+        good: bool,
         region: Option<usize>,
         body: String,
         body_error: Option<&'static str>,
@@ -106,8 +108,8 @@ impl Outcome {
     fn class(&self) -> Class {
         match self {
             Self::Answer {
-                status, body_error, ..
-            } if is_good(*status) && body_error.is_none() => Class::Succeeded,
+                good, body_error, ..
+            } if *good && body_error.is_none() => Class::Succeeded,
             Self::Error { kind, .. } if matches!(*kind, "read-only" | "breaker-open") => {
                 Class::Refused
             }
@@ -123,12 +125,6 @@ enum Class {
     Failed,
     Refused,
     Cancelled,
-}
-
-/// Whether a status is an answer to the question, for the summary: anything but a server's own
-/// failure, a time-out and throttling.
-const fn is_good(status: u16) -> bool {
-    status < 500 && status != 408 && status != 429
 }
 
 /// The sends of one operation; a request extension, so that the transport knows where a send
@@ -219,7 +215,11 @@ pub(crate) enum SendKind {
 /// What came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Status(u16),
+    Status {
+        code: u16,
+        /// Whether it is an answer to the question.
+        good: bool,
+    },
     Fault(Fault),
     Timeout,
     Cut,
@@ -229,7 +229,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     const fn is_good(self) -> bool {
-        matches!(self, Self::Status(status) if is_good(status))
+        matches!(self, Self::Status { good: true, .. })
     }
 }
 

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::HOST;
-use http::{HeaderName, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use tower_geo::fault::Sent;
 use tower_service::Service;
 
 use crate::format::{Answer, BodyEnd, Fault, What};
+use crate::judge::Judge;
 use crate::stage::{Reply, SendKind, SendRecord, Sends, Stage, Ticket};
 use crate::store::Asked;
 
@@ -45,6 +46,7 @@ pub(crate) struct Transport {
     service: usize,
     region_of: RegionOf,
     teller: Teller,
+    judge: Judge,
     home: Option<Home>,
 }
 
@@ -81,6 +83,7 @@ impl Transport {
         service: usize,
         region_of: RegionOf,
         teller: Teller,
+        judge: Judge,
         home: Option<Home>,
     ) -> Self {
         Self {
@@ -88,6 +91,7 @@ impl Transport {
             service,
             region_of,
             teller,
+            judge,
             home,
         }
     }
@@ -193,6 +197,7 @@ impl Transport {
             at_ms,
             sends,
             index,
+            judge: self.judge,
             reply: None,
         };
         (answer, visit, line)
@@ -279,7 +284,14 @@ async fn exchange<B: Body>(
             body,
             end,
         } => {
-            line.settle(Reply::Status(status.as_u16()));
+            let mut map = HeaderMap::with_capacity(headers.len());
+            for (name, value) in headers {
+                map.append(name.clone(), value.clone());
+            }
+            line.settle(Reply::Status {
+                code: status.as_u16(),
+                good: (line.judge)(*status, &map),
+            });
             let mut response = Response::new(ResponseBody {
                 data: Some(body.clone()).filter(|body| !body.is_empty()),
                 left: body.len(),
@@ -288,9 +300,7 @@ async fn exchange<B: Body>(
                 line,
             });
             *response.status_mut() = *status;
-            for (name, value) in headers {
-                response.headers_mut().append(name.clone(), value.clone());
-            }
+            *response.headers_mut() = map;
             Ok(response)
         }
     }
@@ -322,6 +332,7 @@ struct Line {
     at_ms: u64,
     sends: Arc<Sends>,
     index: usize,
+    judge: Judge,
     reply: Option<Reply>,
 }
 

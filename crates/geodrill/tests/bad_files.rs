@@ -60,8 +60,14 @@ fn rich() -> Value {
                 "endpoint": "https://contoso.queue.core.windows.net"},
             "mirror": {"provider": "static", "regions": [
                 {"name": "eu", "endpoint": "https://eu.example.test", "writable": true},
-                {"name": "us", "endpoint": "https://us.example.test"}]}
+                {"name": "us", "endpoint": "https://us.example.test"}]},
+            "docs": {"provider": "cosmos", "endpoint": "https://acct.documents.azure.com",
+                "preferred": ["West US"], "excluded": ["East US"], "multi_write": true,
+                "discovery": true, "refresh": "5m", "refresh_jitter": "1s", "mark_for": "5m"}
         },
+        "accounts": {"acct.documents.azure.com": {
+            "readable": ["East US", "West US"], "writable": ["East US"], "multi_write": false,
+            "changes": [{"at": "10s", "readable": ["West US"], "writable": ["West US"], "multi_write": true}]}},
         "stores": {"contoso.blob.core.windows.net": {"secondary_lag": "10s"}},
         "hosts": {"eu.example.test": {"answer": {"status": 200, "body": "x"}, "latency": "5ms"}},
         "rules": [{"host": "contoso.blob.core.windows.net", "method": "GET", "path": "/c/*",
@@ -74,7 +80,8 @@ fn rich() -> Value {
         "requests": [{"id": "r", "at": "1s", "every": "1s", "until": "5s", "service": "blob",
             "method": "GET", "path": "/c/b", "headers": {"accept": "*/*"}, "body": "", "streaming": false,
             "replayable": true, "location_mode": "primary-only", "pin": "primary",
-            "show": ["host"], "cancel_after": "1s"}],
+            "show": ["host"], "cancel_after": "1s"},
+            {"id": "c", "service": "docs", "path": "/dbs", "excluded": ["West US"]}],
         "operator": [{"at": "1s", "service": "blob", "do": "force-open", "region": "secondary"},
             {"at": "1s", "service": "blob", "do": "location-mode", "to": "primary-only"}],
         "expect": [{"at": "/summary/failed", "is": 0}]
@@ -83,7 +90,7 @@ fn rich() -> Value {
 
 /// Whether the keys of an object are names that the user makes up.
 fn is_free_form(path: &str) -> bool {
-    ["services", "hosts", "stores", "headers"]
+    ["services", "hosts", "accounts", "stores", "headers"]
         .iter()
         .any(|end| path.ends_with(end))
 }

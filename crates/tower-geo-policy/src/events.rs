@@ -93,6 +93,22 @@ pub enum EventKind {
         to: CircuitPhase,
         /// Why.
         why: Why,
+        /// As it opens: when it may be tried (B4); none if that depends on a monitor or an operator.
+        /// The wait grows with each opening in a row.
+        until: Option<Tick>,
+        /// As it opens: how many of the failures in a row were of calls that got no answer at all,
+        /// and were not waited for to their end (B8).
+        suspects: u32,
+    },
+    /// The ramp of a circuit is over: from now on all reads go to the region that would go there had it
+    /// never been away (B5). Told when the first operation finds it so; not told if the circuit opens
+    /// before.
+    #[non_exhaustive]
+    RampOver {
+        /// Of which region.
+        region: RegionId,
+        /// Which of its two circuits: that of reads.
+        circuit: Circuit,
     },
     /// The read-only gate changed its state.
     #[non_exhaustive]

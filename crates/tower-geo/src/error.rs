@@ -238,8 +238,8 @@ impl Error {
     }
 
     /// Which operation it is that ends with this.
-    pub(crate) fn in_operation(mut self, request: RequestLine) -> Self {
-        self.inner.request.get_or_insert(request);
+    pub(crate) fn in_operation(mut self, request: Option<RequestLine>) -> Self {
+        self.inner.request = self.inner.request.take().or(request);
         self
     }
 
@@ -302,7 +302,7 @@ impl Error {
         state: &State,
         known: Known,
         failure: Failure,
-        request: RequestLine,
+        request: Option<RequestLine>,
         trail: Trail,
         source: Option<BoxError>,
         now: Tick,
@@ -332,7 +332,7 @@ impl Error {
             .is_some_and(|send| matches!(send.ending, Ending::Fault(Fault::TimedOut)));
         error.inner.state = Some(state.clone());
         error.inner.known = known;
-        error.inner.request = Some(request);
+        error.inner.request = request;
         error.inner.trail = trail;
         error.inner.source = source;
         error
@@ -343,7 +343,7 @@ impl Error {
     fn stale(
         state: &State,
         until: Option<Tick>,
-        request: RequestLine,
+        request: Option<RequestLine>,
         trail: Trail,
         source: Option<BoxError>,
         now: Tick,
@@ -371,7 +371,7 @@ impl Error {
         error.inner.never_sent = trail.sends().is_empty();
         error.inner.retry_after = until.map(|until| until.since(now));
         error.inner.state = Some(state.clone());
-        error.inner.request = Some(request);
+        error.inner.request = request;
         error.inner.trail = trail;
         error.inner.source = source;
         error

@@ -154,7 +154,7 @@ impl GeoService {
     /// `client` has to sign its requests; it may be the bare client or a stack of ours above it.
     /// At most one ping is under way. A client that panics is cloned anew for the next one. In
     /// maintenance the monitor rests (G4). While a circuit is open its pings carry
-    /// [`Probe`](crate::Probe): a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
+    /// [`Probe`]: a client with [`FreshConnectionsLayer`](crate::FreshConnectionsLayer)
     /// makes them over new connections.
     ///
     /// ```

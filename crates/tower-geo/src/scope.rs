@@ -117,6 +117,32 @@ fn enter_with(service: usize, rank: Rank, owns: usize) -> Guard {
     Guard(before)
 }
 
+/// The scope that a layer has found above it, to be restored by [`step_out`].
+pub(crate) struct Above(Scope);
+
+/// Enters the scope of a layer that stands, in its right place, below a driver of the same service;
+/// none, and nothing is entered, if it does not.
+///
+/// In no need of a [`Guard`], which would keep what is called from being built where it is to be:
+/// should it panic, the guard of the driver restores what was there before both.
+#[inline]
+pub(crate) fn step_in(service: usize, rank: Rank) -> Option<Above> {
+    let before = SCOPE.get();
+    let rest = before.of(service)?;
+    if rest & Scope::RANK >= rank as usize || rest & Scope::DRIVEN == 0 {
+        return None;
+    }
+    let handed_down = rest & (Scope::DRIVEN | Scope::OWNS);
+    SCOPE.set(Scope(service | rank as usize | handed_down));
+    Some(Above(before))
+}
+
+/// Leaves the scope that [`step_in`] has entered.
+#[inline]
+pub(crate) fn step_out(above: Above) {
+    SCOPE.set(above.0);
+}
+
 /// What is dropped in this scope is dropped because its time was over.
 pub(crate) fn enter_time_out(service: usize) -> Guard {
     enter_drop(service, Scope::TIMED_OUT)
@@ -158,23 +184,30 @@ pub(crate) fn misplaced_above(service: usize, rank: Rank) -> Option<Rank> {
     (rest & Scope::RANK >= rank as usize).then(|| scope.rank())
 }
 
+/// Whether there is nothing to say against where a layer stands; [`mistake`] looks closer.
+#[inline]
+pub(crate) fn is_in_place(service: usize, rank: Rank) -> bool {
+    let scope = SCOPE.get();
+    match scope.of(service) {
+        Some(rest) => rest & Scope::RANK < rank as usize,
+        None => scope.0 & Scope::OWNS == 0,
+    }
+}
+
 /// Why a layer must not stand where it does, if so (E4): another one of ours above belongs below,
 /// is there twice, or is of another service that has the same host.
 #[inline]
 pub(crate) fn mistake(state: &State, rank: Rank, uri: &Uri) -> Option<Error> {
-    let scope = SCOPE.get();
-    let is_fine = match scope.of(service_id(state)) {
-        Some(rest) => rest & Scope::RANK < rank as usize,
-        None => scope.0 & Scope::OWNS == 0,
-    };
-    if is_fine {
-        return None;
+    if is_in_place(service_id(state), rank) {
+        None
+    } else {
+        look_closer(state, rank, uri)
     }
-    look_closer(state, rank, scope, uri)
 }
 
 #[cold]
-fn look_closer(state: &State, rank: Rank, scope: Scope, uri: &Uri) -> Option<Error> {
+fn look_closer(state: &State, rank: Rank, uri: &Uri) -> Option<Error> {
+    let scope = SCOPE.get();
     match scope.of(service_id(state)) {
         Some(_) => Some(misplaced(state, rank, scope.rank())),
         None => of_two_services(state, rank, scope.rank(), uri),
@@ -241,6 +274,22 @@ mod tests {
         let _other = enter(B, Rank::Retry);
         assert!(!SCOPE.get().has(A, Scope::OWNS));
         assert!(!SCOPE.get().has(B, Scope::OWNS));
+    }
+
+    /// E4: only below a driver of the same service, and only in the right place.
+    #[test]
+    fn a_layer_steps_in_below_its_driver_only() {
+        assert!(step_in(A, Rank::Redirect).is_none());
+        let _retry = enter_own(A, Rank::Retry);
+        assert!(step_in(A, Rank::Retry).is_none());
+        assert!(step_in(B, Rank::Redirect).is_none());
+        let above = step_in(A, Rank::Redirect).unwrap();
+        assert!(is_driven(A));
+        assert!(SCOPE.get().has(A, Scope::OWNS));
+        assert_eq!(misplaced_above(A, Rank::Retry), Some(Rank::Redirect));
+        step_out(above);
+        assert_eq!(misplaced_above(A, Rank::Gate), Some(Rank::Retry));
+        assert!(is_in_place(A, Rank::Redirect));
     }
 
     #[test]

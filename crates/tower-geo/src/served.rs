@@ -142,7 +142,8 @@ impl Served {
         self.inner.after_ambiguous
     }
 
-    /// How old the answer may be; `None` when it comes from the writer (F2).
+    /// How old the answer may be; `None` when it comes from the writer, or the service is an account of
+    /// Cosmos DB, where nobody tells how far a region is behind (F2).
     ///
     /// The object's own time (`Last-Modified`, or the time in the `ETag` of a table entity) is
     /// compared with [`last_sync`](Self::last_sync). *Unknown* where one of the two is not known;

@@ -86,6 +86,7 @@ pub(crate) struct Account {
     arrived: [Arrived; 3],
     account_reads: u64,
     data_at_global: u64,
+    unsigned: u64,
 }
 
 impl Account {
@@ -100,6 +101,7 @@ impl Account {
             arrived: [Arrived::default(); 3],
             account_reads: 0,
             data_at_global: 0,
+            unsigned: 0,
         }
     }
 
@@ -114,6 +116,21 @@ impl Account {
     /// How often the account document was handed out.
     pub(crate) const fn account_reads(&self) -> u64 {
         self.account_reads
+    }
+
+    /// Refuses a request that carries no signature. Whether it is the right one is not looked at.
+    pub(crate) fn refuse_unsigned(&mut self) -> Answer {
+        self.unsigned += 1;
+        answer(
+            StatusCode::UNAUTHORIZED,
+            0,
+            &json!({"code": "Unauthorized"}),
+        )
+    }
+
+    /// How many requests had no signature.
+    pub(crate) const fn unsigned(&self) -> u64 {
+        self.unsigned
     }
 
     /// How many requests for data came to the global host.

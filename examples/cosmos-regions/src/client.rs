@@ -10,6 +10,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::ServiceBuilder;
 use tower_geo::body::CloneBodies;
+use tower_geo::cosmos_key::{CosmosKey, CosmosKeyLayer};
 use tower_geo::{Account, BackgroundTask, BoxError, GeoService, GeoStack, Listener, RetrySettings};
 
 use crate::hosts::Names;
@@ -22,8 +23,11 @@ pub(crate) const REFRESH_JITTER: Duration = Duration::from_millis(100);
 /// A hyper client, whose names are those of the example.
 type Http = Client<HttpConnector<Names>, Full<Bytes>>;
 
-/// The same under all four layers.
-pub(crate) type Documents = GeoStack<Http, CloneBodies>;
+/// The same under all four layers, signing each send.
+pub(crate) type Documents = GeoStack<CosmosKey<Http>, CloneBodies>;
+
+/// The account's key, as the portal shows it: a secret of the application. (This one says "a key".)
+const KEY: &str = "YSBrZXk=";
 
 /// A client of an account that follows its regions.
 ///
@@ -41,13 +45,15 @@ pub(crate) fn client(
         .retry(RetrySettings::new().attempt_timeout(Duration::from_secs(1)))
         .listener(Arc::new(listener))
         .build()?;
-    let http = http(names);
-    // Account reads are signed like any other request, so they take the client that signs. The
-    // account of this example looks at no signature.
-    let reader = service.spawn_account_reader(http.clone())?;
+    // Below the layers, so that each send is signed as it leaves.
+    let signed = ServiceBuilder::new()
+        .layer(CosmosKeyLayer::new(endpoint, KEY)?)
+        .service(http(names));
+    // Account reads are signed like any other request.
+    let reader = service.spawn_account_reader(signed.clone())?;
     let documents = ServiceBuilder::new()
         .layer(service.layer().clone_bodies())
-        .service(http);
+        .service(signed);
     Ok((service, documents, reader))
 }
 

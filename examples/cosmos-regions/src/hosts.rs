@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Request;
+use http::header::AUTHORIZATION;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -163,6 +164,11 @@ async fn answer(
     let body = body.collect().await?.to_bytes();
     sleep(LATENCY).await;
     let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
+    let authorization = parts.headers.get(AUTHORIZATION);
+    let is_signed = authorization.is_some_and(|it| it.as_bytes().starts_with(b"type%3Dmaster"));
+    if !is_signed {
+        return Ok(account.refuse_unsigned());
+    }
     Ok(account.answer(site, &parts.method, parts.uri.path(), &body))
 }
 

@@ -126,7 +126,7 @@ pub(crate) fn claims(
         Claim::new(
             "a region that left was left at once, though the account still listed it",
             (1..=UNDER_WAY).contains(&gone),
-            format!("it was asked {gone} times"),
+            format!("requests that it refused: {gone}"),
         ),
         Claim::new(
             "a region that joined was used after the next account read",
@@ -137,7 +137,7 @@ pub(crate) fn claims(
             "writes followed the writer",
             // None, when the account happens to be read before the next write.
             refused <= UNDER_WAY && within(moved, SLACK),
-            format!("{refused} were refused by the old one; {}", show(moved)),
+            format!("{}; refused by the old one: {refused}", show(moved)),
         ),
         Claim::new(
             "a writer whose name is gone was left within 20 s",
@@ -153,6 +153,11 @@ pub(crate) fn claims(
             "the global host was asked for the account, and for nothing else",
             account.data_at_global() == 0 && reads > 0,
             format!("{} requests for data", account.data_at_global()),
+        ),
+        Claim::new(
+            "every request was signed, those for the account too",
+            account.unsigned() == 0,
+            format!("{} were not", account.unsigned()),
         ),
         Claim::new(
             "the account was not read for every request",
@@ -287,6 +292,13 @@ mod tests {
         );
         let lost = broken(&ops, &account(&ops[..9]));
         assert_eq!(lost, ["every acknowledged write is there"]);
+        let mut unsigned = account(&ops);
+        unsigned.refuse_unsigned();
+        let told = broken(&ops, &unsigned);
+        assert_eq!(
+            told,
+            ["every request was signed, those for the account too"]
+        );
         let none = Account::new([const { String::new() }; 3]);
         assert!(
             broken(&ops, &none)

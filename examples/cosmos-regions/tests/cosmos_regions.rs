@@ -26,7 +26,7 @@ fn every_claim_holds() {
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["holds"], true);
     let claims = report["claims"].as_array().unwrap();
-    assert_eq!(claims.len(), 10);
+    assert_eq!(claims.len(), 11);
     assert!(claims.iter().all(|claim| claim["holds"] == true));
     // Every part of the story was played, with reads and writes.
     let phases = report["phases"].as_array().unwrap();

@@ -21,6 +21,7 @@ mod cancellation;
 mod contracts;
 mod cosmos;
 mod downloads;
+mod events;
 mod faults;
 mod fresh_connections;
 mod freshness;

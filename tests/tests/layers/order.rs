@@ -1,8 +1,14 @@
 //! Does the order of the layers matter, and does a wrong one say so (E4)?
 
-use tower::{Layer, ServiceExt};
-use tower_geo::{Account, Error, ErrorKind, RetryLayer, Served};
-use tower_geo_testkit::strict::{Reply, Script};
+use std::future::{Ready, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use http::{Request, Response};
+use tower::{Layer, Service, ServiceExt};
+use tower_geo::{
+    Account, BoxError, Error, ErrorKind, ReadOnlyGateLayer, ResumeLayer, RetryLayer, Served,
+};
+use tower_geo_testkit::strict::{Reply, Script, ScriptBody};
 
 use crate::stacks::{Boxed, FOREIGN, Part, stack};
 use crate::support::*;
@@ -239,4 +245,43 @@ async fn nested_stacks_of_two_services_do_not_disturb_each_other() {
         account.queue().gate().status,
         tower_geo::GateStatus::ReadWrite
     );
+}
+
+/// E4: a gate above a layer that resumes is found although it leaves nothing around a call.
+#[tokio::test(start_paused = true)]
+async fn a_gate_above_a_layer_that_resumes_says_so_at_the_first_call() {
+    let (service, script) = (service(), healthy());
+    let resume = ResumeLayer::new(service.clone()).clone_bodies();
+    let below = resume.layer(script.service());
+    let wrong = ReadOnlyGateLayer::new(service).layer(below);
+    let error = wrong.oneshot(get()).await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let message = error.to_string();
+    assert!(
+        message.contains("ReadOnlyGateLayer stands above ResumeLayer"),
+        "{message}"
+    );
+    assert_eq!(script.hosts(), Vec::<String>::new());
+}
+
+/// E4, B7: a client that panics while it is called leaves nothing on the thread that would make the
+/// order of the next call seem wrong.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_panics_when_called_leaves_the_next_call_alone() {
+    let (service, script) = (service(), healthy());
+    let broken = tower::service_fn(|_: Request<Body>| -> Ready<Result<_, BoxError>> {
+        if true {
+            panic!("the client has a fault");
+        }
+        ready(Ok(Response::new(ScriptBody::new(""))))
+    });
+    let mut stack = service.layer().clone_bodies().layer(broken);
+    for request in [get(), put()] {
+        stack.ready().await.unwrap();
+        let call = AssertUnwindSafe(|| drop(stack.call(request)));
+        assert!(catch_unwind(call).is_err());
+        let sound = service.layer().clone_bodies().layer(script.service());
+        assert_eq!(sound.oneshot(get()).await.unwrap().status(), 200);
+    }
+    assert_eq!(script.hosts(), [P, P]);
 }

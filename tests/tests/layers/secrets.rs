@@ -228,11 +228,11 @@ async fn play(heard: &Heard, told: &Told, outage: &str, service: GeoService, scr
         let mut film = secret(Method::GET, P);
         let token = "Bearer s3cr3t-token".parse().unwrap();
         film.headers_mut().insert("authorization", token);
-        if let Ok(answer) = stack.clone().oneshot(film).await {
-            if let Err(error) = answer.into_body().collect().await {
-                heard.note(&error);
-                heard.note(&error.to_string());
-            }
+        if let Ok(answer) = stack.clone().oneshot(film).await
+            && let Err(error) = answer.into_body().collect().await
+        {
+            heard.note(&error);
+            heard.note(&error.to_string());
         }
         // Callers who do not wait.
         let call = stack.clone().oneshot(secret(Method::GET, P));

@@ -262,7 +262,7 @@ async fn transitions_are_logged() {
         [
             "WARN a copy is used differently service=blob region=secondary to=set-aside",
             "WARN a circuit has changed its state service=blob region=primary circuit=reads \
-             from=closed to=open why=streak",
+             from=closed to=open why=streak wait=Some(30s) suspects=0",
             "WARN the read-only gate has changed its state service=blob to=read-only why=breaker",
             "INFO a circuit has changed its state service=blob region=primary circuit=reads \
              from=open to=half-open why=waited",

@@ -604,6 +604,7 @@ fn cosmos_keys_are_checked_where_they_stand() {
     for (keys, key) in [
         (r#""endpoint": "https://127.0.0.1:1/acct""#, "endpoint"),
         (r#""preferred": ["West US", " "]"#, "preferred[1]"),
+        (r#""preferred": ["West US", "West_US"]"#, "preferred[1]"),
         (r#""preferred": "West US""#, "preferred"),
         (r#""excluded": [7]"#, "excluded[0]"),
         (r#""refresh": "0s""#, "refresh"),

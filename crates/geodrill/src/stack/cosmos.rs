@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Uri;
 use http_body_util::Empty;
-use tower_geo::cosmos::AccountSettings;
+use tower_geo::cosmos::{AccountSettings, CosmosAccount};
 use tower_geo::policy::cosmos::{GLOBAL, RegionName};
 use tower_geo::policy::region::Endpoint;
 use tower_geo::{BackgroundTask, GeoService};
@@ -63,22 +63,29 @@ pub(super) fn spawn_reader(
 
 /// Which region a send goes to, under the number that the result keeps.
 pub(super) fn region_of(geo: &GeoService, names: &Arc<Names>, stage: &Arc<Stage>) -> RegionOf {
-    if geo.cosmos().is_none() {
+    let Some(account) = geo.cosmos() else {
         let geo = geo.clone();
         return Arc::new(move |uri| geo.regions().region_of(uri).map(|region| region.index()));
-    }
-    let known = Mutex::new(Known::default());
+    };
+    let known = Mutex::new(Known {
+        account,
+        reads: 0,
+        hosts: HashMap::new(),
+    });
     let (geo, names, stage) = (geo.clone(), Arc::clone(names), Arc::clone(stage));
     Arc::new(move |uri| {
-        let host = authority(uri)?;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         known.follow(&geo, &names);
+        // As the layers write it, so nearly always it is found at once.
+        if let Some(region) = known.hosts.get(uri.authority()?.as_str()) {
+            return Some(*region);
+        }
+        let host = authority(uri)?;
         if let Some(region) = known.hosts.get(&host) {
             return Some(*region);
         }
-        let given = geo.regions().region_of(uri).is_some();
         let accounts = stage.accounts();
-        let name = if given {
+        let name = if geo.regions().region_of(uri).is_some() {
             Some(GLOBAL)
         } else {
             // At start hosts are asked whose account nobody has read yet.
@@ -89,8 +96,10 @@ pub(super) fn region_of(geo: &GeoService, names: &Arc<Names>, stage: &Arc<Stage>
 }
 
 /// Which hosts are regions, also those that have left.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
+    /// As it was when it was looked at last; how often it was read is told as of now.
+    account: CosmosAccount,
     reads: u64,
     hosts: HashMap<String, usize>,
 }
@@ -98,15 +107,18 @@ struct Known {
 impl Known {
     /// Looks at the account again if it was read since.
     fn follow(&mut self, geo: &GeoService, names: &Names) {
-        let Some(account) = geo.cosmos() else { return };
-        if account.reads() == self.reads {
+        let reads = self.account.reads();
+        if reads == self.reads {
             return;
         }
-        self.reads = account.reads();
-        if !account.is_known() {
+        self.reads = reads;
+        if let Some(account) = geo.cosmos() {
+            self.account = account;
+        }
+        if !self.account.is_known() {
             return;
         }
-        for region in account.regions() {
+        for region in self.account.regions() {
             if let Some(number) = names.number(region.name()) {
                 self.hosts.insert(region.host().to_owned(), number);
             }

@@ -14,6 +14,7 @@ use tower_service::Service;
 use super::{RequestBody, ResponseBody, Told, Transport, WireFault};
 use crate::account::Accounts;
 use crate::format::{self, Fault, Syntax};
+use crate::judge;
 use crate::script::Script;
 use crate::stage::{Reply, Sends, Stage, Ticket};
 
@@ -34,7 +35,9 @@ fn wire(answer: &str) -> (Transport, Arc<Stage>, Arc<Sends>) {
         true,
     ));
     let region_of = Arc::new(|_: &Uri| Some(0));
-    let transport = Transport::new(Arc::clone(&stage), 0, region_of, |_| Told::default(), None);
+    let teller = |_: &http::Extensions| Told::default();
+    let (wire, judge) = (Arc::clone(&stage), judge::by_status);
+    let transport = Transport::new(wire, 0, region_of, teller, judge, None);
     let sends = Arc::new(Sends::new(vec![http::header::HOST].into()));
     (transport, stage, sends)
 }
@@ -93,7 +96,13 @@ async fn an_answer_comes_after_its_latency_and_is_written_down() {
         (record.host.as_str(), record.path.as_str()),
         ("a.test", "/x?y")
     );
-    assert_eq!(record.reply, Some(Reply::Status(201)));
+    assert_eq!(
+        record.reply,
+        Some(Reply::Status {
+            code: 201,
+            good: true
+        })
+    );
     assert_eq!(record.headers[0].1, "a.test");
 }
 
@@ -158,7 +167,13 @@ async fn a_body_that_stalls_is_told_when_it_is_given_up() {
         let mut body = pin!(response.into_body());
         body.frame().await.unwrap().unwrap();
         assert!(timeout(SECOND, body.frame()).await.is_err());
-        assert_eq!(sends.lock().list[0].reply, Some(Reply::Status(200)));
+        assert_eq!(
+            sends.lock().list[0].reply,
+            Some(Reply::Status {
+                code: 200,
+                good: true
+            })
+        );
     }
     let record = sends.lock().list[0].clone();
     assert_eq!((record.reply, record.took_ms), (Some(Reply::Stall), 0));
@@ -173,7 +188,13 @@ async fn an_answer_whose_body_nobody_reads_keeps_its_status() {
             .await
             .unwrap(),
     );
-    assert_eq!(sends.lock().list[0].reply, Some(Reply::Status(503)));
+    assert_eq!(
+        sends.lock().list[0].reply,
+        Some(Reply::Status {
+            code: 503,
+            good: false
+        })
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,8 @@ pub(crate) struct Timing {
     pub(crate) first_slot: u64,
     /// Whether the wait ended because a monitor had an answer.
     pub(crate) by_monitor: bool,
+    /// How many failures of the present streak were calls in silence (B8).
+    suspects: u32,
 }
 
 impl Timing {
@@ -70,6 +72,14 @@ impl Timing {
         self.failed = true;
         self.failed_at = now.max(self.failed_at);
         together
+    }
+
+    /// So many of the failures that were just recorded were calls in silence (B8); whether they are
+    /// the whole streak. How many of the streak are.
+    pub(crate) const fn count_suspects(&mut self, silent: u32, is_whole_streak: bool) -> u32 {
+        let before = if is_whole_streak { 0 } else { self.suspects };
+        self.suspects = before.saturating_add(silent);
+        self.suspects
     }
 }
 

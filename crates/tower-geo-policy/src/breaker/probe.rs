@@ -188,14 +188,10 @@ impl Flags {
 }
 
 impl Sent {
-    /// The stripe that it was sent by, if there is nothing else to consider.
+    /// Whether it was sent by this stripe, and there is nothing else to consider.
     #[inline]
-    pub(crate) const fn mark(&self) -> u8 {
-        if self.flags.is_none() {
-            self.stripe
-        } else {
-            u8::MAX
-        }
+    pub(crate) const fn is_plainly_of(&self, stripe: u8) -> bool {
+        self.flags.is_none() && self.stripe == stripe
     }
 
     /// The region that it was sent to.

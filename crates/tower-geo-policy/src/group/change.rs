@@ -59,6 +59,8 @@ pub(crate) struct Settling<'a> {
     pub(crate) slow: bool,
     /// A call for the rate of slow calls although it is none for the rate of failures (H4).
     pub(crate) outrun: bool,
+    /// It was given up, and the region had said nothing since it was sent (B8).
+    pub(crate) silent: bool,
 }
 
 impl Settling<'_> {
@@ -152,7 +154,7 @@ impl Change<'_> {
                 false
             }
             Effect::Bad | Effect::Failure => {
-                self.open(at, Why::Probe, draw);
+                self.open(at, Why::Probe, 0, draw);
                 effect == Effect::Failure
             }
         }
@@ -196,7 +198,7 @@ impl Change<'_> {
             Effect::Alive | Effect::Undecided | Effect::Bad => return false,
         };
         if send.is_own(at.circuit) && at.add_slow(send.sent.stripe, send.slow, self.now) {
-            self.open(at, Why::Slow, draw);
+            self.open(at, Why::Slow, 0, draw);
         }
         given
     }
@@ -216,21 +218,24 @@ impl Change<'_> {
         };
         let first = timing.first_slot;
         let goes_on = timing.fail(now);
-        let failures = 1 + at.mark(first, now);
-        let streak = at.cell.add_to_streak(
-            at.circuit,
-            half.generation(),
-            u32::try_from(failures).unwrap_or(u32::MAX),
-            goes_on,
-        );
+        let marked = at.mark(first, now);
+        let failures = 1 + marked;
+        let added = u32::try_from(failures).unwrap_or(u32::MAX);
+        let streak = at
+            .cell
+            .add_to_streak(at.circuit, half.generation(), added, goes_on);
+        let silent = added - u32::from(!send.silent);
+        let suspects = self
+            .timing(at)
+            .map_or(0, |timing| timing.count_suspects(silent, streak <= added));
         at.look_closer();
         at.add_bad(send.sent.stripe, failures, self.now);
         if streak >= at.settings.streak {
-            self.open(at, Why::Streak, draw);
+            self.open(at, Why::Streak, suspects, draw);
             return true;
         }
         if at.rate_is_reached(self.now) {
-            self.open(at, Why::Rate, draw);
+            self.open(at, Why::Rate, suspects, draw);
             return true;
         }
         false
@@ -242,7 +247,8 @@ impl Change<'_> {
         Some(at.circuit.of_mut(pair))
     }
 
-    fn open(&mut self, at: &At<'_>, why: Why, draw: &mut dyn FnMut() -> f64) {
+    /// Opens; `suspects` of the failures behind it were calls in silence (B8).
+    fn open(&mut self, at: &At<'_>, why: Why, suspects: u32, draw: &mut dyn FnMut() -> f64) {
         let now = self.now.as_nanos();
         let nowhere_else = at.nowhere_else();
         let was_closed = at.cell.half(at.circuit).auto() == Auto::Closed;
@@ -256,7 +262,7 @@ impl Change<'_> {
         }
         at.cell.set_until(at.circuit, until);
         at.circuit.of(&at.cell.calls).store(0, Relaxed);
-        self.transition(at, Auto::Open, why);
+        self.transition(at, Auto::Open, why, suspects);
     }
 
     fn close(&mut self, at: &At<'_>, why: Why) {
@@ -266,7 +272,7 @@ impl Change<'_> {
             timing.close(now, first);
         }
         at.forget();
-        self.transition(at, Auto::Closed, why);
+        self.transition(at, Auto::Closed, why, 0);
         if at.circuit == Circuit::Reads && !at.settings.ramp.is_empty() {
             at.cell.change(at.circuit, |h| h.with_ramp(true));
         }
@@ -277,49 +283,39 @@ impl Change<'_> {
             Some(timing) if timing.by_monitor => Why::Monitor,
             _ => Why::Waited,
         };
-        self.transition(at, Auto::HalfOpen, why);
+        self.transition(at, Auto::HalfOpen, why, 0);
     }
 
     /// Changes the automatic state, and tells it if callers meet another state than before.
-    fn transition(&mut self, at: &At<'_>, to: Auto, why: Why) {
+    fn transition(&mut self, at: &At<'_>, to: Auto, why: Why, suspects: u32) {
         let before = at.cell.change(at.circuit, |h| h.next(to));
         at.look_closer();
         if before.manual() == Manual::None {
             at.cell.set_since(at.circuit, self.now.as_nanos());
-            self.tell_breaker(
-                at.core,
-                at.member,
-                at.region,
-                at.circuit,
-                (before.effective(), to),
+            let until = match to {
+                Auto::Open => end(at.circuit.of(&at.cell.until).load(Acquire)),
+                Auto::Closed | Auto::HalfOpen => None,
+            };
+            let told = EventKind::Breaker {
+                region: at.region,
+                circuit: at.circuit,
+                from: before.effective().into(),
+                to: to.into(),
                 why,
-            );
+                until,
+                suspects,
+            };
+            self.tell_breaker(at.core, at.member, told);
         }
         self.dirty = true;
     }
 
-    fn tell_breaker(
-        &mut self,
-        core: &Core,
-        member: usize,
-        region: RegionId,
-        circuit: Circuit,
-        (from, to): (Auto, Auto),
-        why: Why,
-    ) {
-        if from == to || !core.has_listeners() {
-            return;
+    /// Tells of a circuit, if there is something to tell and somebody to tell it to.
+    fn tell_breaker(&mut self, core: &Core, member: usize, told: EventKind) {
+        let is_change = matches!(told, EventKind::Breaker { from, to, .. } if from != to);
+        if is_change && core.has_listeners() {
+            self.tell(member, told);
         }
-        self.tell(
-            member,
-            EventKind::Breaker {
-                region,
-                circuit,
-                from: from.into(),
-                to: to.into(),
-                why,
-            },
-        );
     }
 
     fn tell(&mut self, member: usize, kind: EventKind) {
@@ -451,7 +447,13 @@ impl Change<'_> {
     }
 
     /// The ramp of a circuit is over: nothing is left to consider.
-    pub(crate) fn end_ramp(&mut self, core: &Core, region: RegionId, circuit: Circuit) {
+    pub(crate) fn end_ramp(
+        &mut self,
+        core: &Core,
+        member: usize,
+        region: RegionId,
+        circuit: Circuit,
+    ) {
         let (Some(cell), Some(settings)) = (core.cell(region), core.breaker.as_ref()) else {
             return;
         };
@@ -459,6 +461,7 @@ impl Change<'_> {
         {
             cell.change(circuit, |h| h.with_ramp(false));
             self.dirty = true;
+            self.tell(member, EventKind::RampOver { region, circuit });
         }
     }
 }
@@ -485,7 +488,16 @@ impl Change<'_> {
             if change.0 != change.1 {
                 cell.set_since(circuit, self.now.as_nanos());
             }
-            self.tell_breaker(core, member, region, circuit, change, Why::Operator);
+            let told = EventKind::Breaker {
+                region,
+                circuit,
+                from: change.0.into(),
+                to: change.1.into(),
+                why: Why::Operator,
+                until: None,
+                suspects: 0,
+            };
+            self.tell_breaker(core, member, told);
         }
         self.dirty = true;
     }
@@ -510,7 +522,7 @@ impl Change<'_> {
                 timing.reset(now, first);
             }
             at.forget();
-            self.transition(&at, Auto::Closed, Why::Operator);
+            self.transition(&at, Auto::Closed, Why::Operator, 0);
         }
     }
 }

@@ -82,9 +82,7 @@ impl Operation {
     }
 
     pub(super) fn tried(&self, region: RegionId) -> bool {
-        self.past
-            .as_ref()
-            .is_some_and(|past| past.trail.to_region(region).next().is_some())
+        self.trail().is_some_and(|trail| trail.has_tried(region))
     }
 
     /// The tokens that a further send to this region takes (T4).

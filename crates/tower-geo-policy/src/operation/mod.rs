@@ -15,6 +15,7 @@ mod outcome;
 mod request_options;
 #[cfg(test)]
 mod tests;
+mod tried;
 pub(crate) mod under_way;
 
 use std::time::Duration;
@@ -32,7 +33,6 @@ use crate::retry_settings::RetrySettings;
 use crate::service_state::ServiceState;
 use crate::tick::Tick;
 use crate::trail::{SendKind, Trail};
-use crate::verdict::Evidence;
 
 use age::Limit;
 pub use outcome::{Answer, Fate};
@@ -257,8 +257,21 @@ const fn bit(region: RegionId) -> u16 {
 impl Operation {
     /// An operation for a request of that intent which names the region `home`, in the mode that
     /// holds as it begins (R2).
+    #[inline]
     #[must_use]
     pub const fn new(intent: Intent, home: RegionId, reach: Reach, mode: LocationMode) -> Self {
+        Self::with_sends(intent, home, reach, mode, 0, 1)
+    }
+
+    #[inline]
+    const fn with_sends(
+        intent: Intent,
+        home: RegionId,
+        reach: Reach,
+        mode: LocationMode,
+        sends: u32,
+        shares: u32,
+    ) -> Self {
         Self {
             intent,
             reach,
@@ -269,13 +282,13 @@ impl Operation {
             is_delete: false,
             repeats_a_failure: false,
             has_looked: false,
-            sends: 0,
+            sends,
             started: None,
             signature_limit: None,
             key: None,
             max_staleness: Limit::Unsaid,
             slot: None,
-            current: Current::first(home),
+            current: Current::first(home, shares),
             other: None,
             has_hedged: false,
             past: None,
@@ -403,28 +416,59 @@ impl Operation {
         self.current.at.get_or_insert(now);
     }
 
+    /// Whether a request of that intent, which names the region `home`, may be on the healthy path:
+    /// nothing is unusual, and that region is where it goes first.
+    ///
+    /// [`sent_home`](Self::sent_home) is its operation, if nothing is to be said of it beside.
+    #[inline]
+    #[must_use]
+    pub fn begins_at_home<X>(
+        state: &ServiceState<X>,
+        intent: Intent,
+        home: RegionId,
+        mode: LocationMode,
+    ) -> bool {
+        state.is_calm()
+            && home == state.regions().writer()
+            && (!intent.is_redirectable() || mode.starts_at_primary())
+            && !intent.is_for_copy()
+    }
+
+    /// An operation whose first send leaves at once, as the request is: what [`new`](Self::new) and
+    /// [`go_home`](Self::go_home) come to where [`begins_at_home`](Self::begins_at_home) holds.
+    /// `regions` is how many there are.
+    #[inline]
+    #[must_use]
+    pub fn sent_home(
+        intent: Intent,
+        home: RegionId,
+        reach: Reach,
+        mode: LocationMode,
+        regions: usize,
+    ) -> Self {
+        let shares = match (intent.is_redirectable(), mode, reach) {
+            (true, LocationMode::PrimaryThenSecondary, Reach::Everywhere) => {
+                u32::try_from(regions).unwrap_or(1)
+            }
+            _ => 1,
+        };
+        Self::with_sends(intent, home, reach, mode, 1, shares)
+    }
+
     /// Tries the healthy path: the first send goes where the request says, nothing is unusual.
     ///
     /// Returns whether that is so; then the request is to be sent as it is. Otherwise
     /// [`next`](Self::next) decides.
     #[must_use]
     pub fn go_home<X>(&mut self, context: &Context<'_, X>) -> bool {
-        let regions = context.state.regions();
-        let as_it_is = context.state.is_calm()
-            && self.slot.is_none()
+        let as_it_is = self.slot.is_none()
             && self.pin.is_none()
             && !self.repeats_a_failure
-            && self.home == regions.writer()
-            && (!self.intent.is_redirectable() || self.mode.starts_at_primary())
-            && !self.intent.is_for_copy();
+            && Self::begins_at_home(context.state, self.intent, self.home, self.mode);
         if as_it_is {
-            self.sends = 1;
-            self.current.shares = match (self.intent.is_redirectable(), self.mode, self.reach) {
-                (true, LocationMode::PrimaryThenSecondary, Reach::Everywhere) => {
-                    u32::try_from(regions.len()).unwrap_or(1)
-                }
-                _ => 1,
-            };
+            let regions = context.state.regions().len();
+            let sent = Self::sent_home(self.intent, self.home, self.reach, self.mode, regions);
+            (self.sends, self.current) = (sent.sends, sent.current);
         }
         as_it_is
     }
@@ -543,19 +587,9 @@ impl Operation {
         };
         let paid = self.pay(context, region).ok_or(None)?;
         let tried = self.tried(region);
-        let kind = match (self.sends, tried) {
-            (0, _) => SendKind::First,
-            (_, false) => SendKind::FallOver,
-            (_, true) => SendKind::Retry,
-        };
-        let waited = self
-            .past
-            .as_ref()
-            .and_then(|past| past.trail.sends().last())
-            .zip(self.started)
-            .map_or(Duration::ZERO, |(last, started)| {
-                now.since(started + last.at + last.took)
-            });
+        let kind = SendKind::after(self.sends, tried);
+        let trail = self.trail();
+        let waited = trail.map_or(Duration::ZERO, |trail| trail.waited(self.started, now));
         self.sends += 1;
         self.current = Current {
             region,
@@ -631,18 +665,9 @@ impl Operation {
     }
 
     fn failure_given(&self, region: RegionId) -> Circuits {
-        let mut given = Circuits::NONE;
-        let Some(past) = &self.past else {
-            return given;
-        };
-        for send in past.trail.to_region(region) {
-            match send.verdict.evidence() {
-                Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given |= self.circuit().into(),
-                _ => {}
-            }
-        }
-        given
+        self.trail().map_or(Circuits::NONE, |trail| {
+            trail.failure_given(region, self.circuit())
+        })
     }
 }
 

@@ -238,28 +238,14 @@ impl Operation {
     /// Whether 404, 409 or 412 may be the doing of an earlier send of this very write (V2).
     #[must_use]
     pub fn is_after_ambiguous(&self, status: StatusCode) -> bool {
-        self.intent.is_write()
-            && self
-                .past
-                .as_ref()
-                .is_some_and(|past| past.trail.may_explain(status, self.is_delete))
+        self.trail()
+            .is_some_and(|trail| trail.explains(self.intent, status, self.is_delete))
     }
 
     /// T6: a send was due and the body is gone.
     pub(super) fn body_is_gone(&self) -> Failure {
-        if self.intent.is_write() && self.any_ambiguous() {
-            Failure::UnknownOutcome
-        } else {
-            Failure::NotReplayable
-        }
-    }
-
-    fn any_ambiguous(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| {
-            past.trail
-                .sends()
-                .iter()
-                .any(|send| send.verdict == Verdict::Ambiguous)
+        self.trail().map_or(Failure::NotReplayable, |trail| {
+            trail.end_without_body(self.intent)
         })
     }
 
@@ -278,17 +264,7 @@ impl Operation {
         };
         let sends = past.trail.sends();
         if self.intent.is_write() {
-            let last_answer = sends
-                .iter()
-                .rposition(|send| matches!(send.ending, Ending::Answer(_)));
-            let later =
-                last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
-            let later_ambiguous = later.iter().any(|send| send.verdict == Verdict::Ambiguous);
-            return match (last_answer, later_ambiguous) {
-                (Some(_), false) => Finish::Answer,
-                _ if self.any_ambiguous() => Finish::Failure(Failure::UnknownOutcome),
-                _ => Finish::Failure(Failure::Transport),
-            };
+            return past.trail.end_of_write();
         }
         if past.too_old {
             return Finish::Failure(Failure::Stale { until });

@@ -26,12 +26,13 @@ pub(crate) struct Current {
 
 impl Current {
     /// A first send that has not left.
-    pub(crate) const fn first(region: RegionId) -> Self {
+    #[inline]
+    pub(crate) const fn first(region: RegionId, shares: u32) -> Self {
         Self {
             region,
             kind: SendKind::First,
             probe: false,
-            shares: 1,
+            shares,
             paid: 0,
             waited: Duration::ZERO,
             at: None,

@@ -198,8 +198,14 @@ impl Core {
         *place = names;
     }
 
-    pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + '_ {
-        self.regions().filter(|&region| self.is_writer(region))
+    pub(crate) fn writers(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let mut left = self.writable.load(Acquire);
+        std::iter::from_fn(move || {
+            let number = u8::try_from(left.trailing_zeros()).unwrap_or(u8::MAX);
+            // The lowest bit.
+            left &= left.wrapping_sub(1);
+            (number < 16).then(|| RegionId::new(number))
+        })
     }
 
     pub(crate) fn until(&self, region: RegionId, circuit: Circuit) -> Tick {
@@ -402,6 +408,7 @@ impl Core {
             counted,
             slow,
             outrun: false,
+            silent: false,
         };
         let for_the_lock = match says {
             Evidence::Failure | Evidence::FailureOfBoth => true,
@@ -468,6 +475,7 @@ impl Core {
                 counted,
                 slow: took >= settings.slow_after,
                 outrun,
+                silent: true,
             });
         }
         let slow_call = outrun && settings.slow.is_some();
@@ -476,6 +484,7 @@ impl Core {
             counted,
             slow: slow_call,
             outrun,
+            silent: false,
         })
     }
 
@@ -496,6 +505,7 @@ pub(crate) struct Left {
     counted: bool,
     slow: bool,
     outrun: bool,
+    silent: bool,
 }
 
 impl Left {
@@ -517,6 +527,7 @@ impl Left {
             counted: self.counted,
             slow: self.slow,
             outrun: self.outrun,
+            silent: self.silent,
         };
         group.update(now, |change| change.settle(&settling, self.effects, draw))
     }

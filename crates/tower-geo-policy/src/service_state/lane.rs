@@ -19,14 +19,15 @@ pub(crate) struct Lane {
     /// By region; empty without a breaker.
     tallies: Arc<[RegionTally]>,
     suspect: Epochs,
-    /// The mark of sends that [`settle_if_good`](Self::settle_if_good) may settle.
+    /// The stripe whose sends [`settle_if_good`](Self::settle_if_good) may settle: this one, or
+    /// [`NONE_IS`].
     usual: u8,
     has_rate: bool,
     pub(crate) stripe: u8,
 }
 
-/// The mark of a send that is not usual, or was not sent by this stripe.
-const UNUSUAL: u8 = u8::MAX;
+/// Not the number of a stripe: where no send is usual.
+const NONE_IS: u8 = u8::MAX;
 
 impl Lane {
     pub(super) fn new(core: Arc<Core>, tallies: Arc<[RegionTally]>, stripe: u8) -> Self {
@@ -34,7 +35,7 @@ impl Lane {
             Some(settings) => {
                 // Where slow calls count, it always matters how long a call took.
                 let usual = if settings.slow.is_some() {
-                    UNUSUAL - 1
+                    NONE_IS
                 } else {
                     stripe
                 };
@@ -110,7 +111,7 @@ impl Lane {
     pub(super) fn settle_if_good(&self, sent: &Sent, outcome: Outcome, now: Tick) -> bool {
         const GOOD: Outcome = Outcome::answer(Evidence::Success);
 
-        if outcome != GOOD || sent.mark() != self.usual {
+        if outcome != GOOD || !sent.is_plainly_of(self.usual) {
             return false;
         }
         let Some(region) = self.tallies.get(sent.region.index()) else {

@@ -354,7 +354,9 @@ impl<X> ServiceState<X> {
             _ => false,
         };
         if over {
-            self.update(now, |change| change.end_ramp(core, region, circuit));
+            self.update(now, |change| {
+                change.end_ramp(core, self.member(), region, circuit)
+            });
         }
     }
 

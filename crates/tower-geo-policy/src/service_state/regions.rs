@@ -40,7 +40,7 @@ impl<X> ServiceState<X> {
     }
 
     /// The regions that take writes, by number.
-    pub fn writers(&self) -> impl Iterator<Item = RegionId> + '_ {
+    pub fn writers(&self) -> impl Iterator<Item = RegionId> + use<X> {
         self.0.lane.core.writers()
     }
 }

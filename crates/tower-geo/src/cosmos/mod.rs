@@ -68,10 +68,11 @@
 //! out of scope, and with them breakers and failover per partition (C14). Nothing here creates
 //! regions or fails an account over; it follows what the account does.
 //!
-//! # Maintenance, monitors, groups
+//! # Maintenance, monitors, resuming
 //!
 //! [Maintenance](crate::Operator::begin_maintenance) keeps reads from the region that takes
-//! writes. A [monitor](crate::GeoService::spawn_monitor) is for services whose regions stay.
+//! writes. A [monitor](crate::GeoService::spawn_monitor) is for services whose regions stay, and a
+//! [`ResumeLayer`](crate::ResumeLayer) passes answers of an account on as they are.
 
 mod builder;
 mod reader;

@@ -1,8 +1,10 @@
 //! How a request to an account begins (I8, C4, C11, R10).
 
+use std::sync::Arc;
+
 use http::{Method, Request};
 use tower_geo_policy::cosmos::RequestKind;
-use tower_geo_policy::cosmos::operation::Operation;
+use tower_geo_policy::cosmos::operation::{Context, Operation};
 use tower_geo_policy::operation::{Reach, RequestOptions};
 use tower_geo_policy::region::RegionId;
 
@@ -16,7 +18,7 @@ use crate::runtime::{self, State};
 /// Looks at a request for a service that has an account.
 pub(crate) fn start<B>(
     state: &State,
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     reach: Reach,
     request: &mut Request<B>,
 ) -> Start {
@@ -60,9 +62,12 @@ pub(crate) fn start<B>(
     if !state.extra().failed_ids.is_empty() && note_repeat(state, request) {
         operation.set_repeats_a_failure();
     }
-    let mut operation = Decider::of_account(operation, shared);
-    let home = operation.go_home(state);
-    Start::Drive { operation, home }
+    let context = Context::new(runtime::context(state), account);
+    let home = operation.go_home(&context);
+    Start::Drive {
+        operation: Decider::of_account(operation, shared),
+        home,
+    }
 }
 
 const RELATIVE: &str =

@@ -11,6 +11,7 @@ use http::StatusCode;
 use tower_geo_policy::cosmos::operation as account;
 use tower_geo_policy::events::Resend;
 use tower_geo_policy::fault::Fault;
+use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Again, Finish, Operation, Plan, Reach, Step};
 use tower_geo_policy::region::RegionId;
 use tower_geo_policy::retry_settings::RetrySettings;
@@ -120,6 +121,15 @@ impl From<account::Directed> for Outgoing {
     }
 }
 
+/// Whether a further send may follow the first of a service whose regions stay.
+#[inline]
+pub(super) fn may_follow(state: &State, intent: Intent, reach: Reach) -> bool {
+    match reach {
+        Reach::OnceEach => intent.is_redirectable() && state.regions().len() > 1,
+        _ => state.extra().retry.get_max_retries() > 0,
+    }
+}
+
 /// What both answer in the same way.
 macro_rules! either {
     ($decider:expr, $operation:ident => $answer:expr) => {
@@ -134,10 +144,8 @@ macro_rules! either {
 impl Decider {
     #[cfg(feature = "cosmos")]
     pub(crate) fn of_account(operation: account::Operation, shared: &Arc<Shared>) -> Self {
-        Self::Account(Box::new(OfAccount {
-            operation,
-            shared: Arc::clone(shared),
-        }))
+        let shared = Arc::clone(shared);
+        Self::Account(Box::new(OfAccount { operation, shared }))
     }
 
     /// The operation of a service whose regions stay.
@@ -164,25 +172,11 @@ impl Decider {
         }
     }
 
-    #[inline]
-    pub(crate) fn go_home(&mut self, state: &State) -> bool {
-        match self {
-            Self::Plain(operation) => operation.go_home(&runtime::context(state)),
-            #[cfg(feature = "cosmos")]
-            Self::Account(operation) => operation.with(state, |it, context| it.go_home(context)),
-        }
-    }
-
     /// Whether a further send may follow the first.
     #[inline]
     pub(super) fn may_follow(&self, state: &State, reach: Reach) -> bool {
         match self {
-            Self::Plain(operation) => match reach {
-                Reach::OnceEach => {
-                    operation.intent().is_redirectable() && state.regions().len() > 1
-                }
-                _ => state.extra().retry.get_max_retries() > 0,
-            },
+            Self::Plain(operation) => may_follow(state, operation.intent(), reach),
             // C15: `max_retries` does not count here.
             #[cfg(feature = "cosmos")]
             Self::Account(operation) => {

@@ -4,26 +4,31 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
-use tower_geo_policy::operation::Reach;
+use tower_geo_policy::operation::{Operation, Reach};
 use tower_service::Service;
 
 #[cfg(feature = "cosmos")]
 use super::account::Awaited;
-use super::decider::{Decider, Next, Outgoing};
+use super::decider::{Decider, Next, Outgoing, may_follow};
 use super::hedge::Hedge;
-use super::sending::{Driver, Due, arm};
-use super::start::{keep_for_later, request_id};
+use super::sending::{Driver, Due, Sent, arm};
+use super::start::{Opening, Start, keep_for_later};
 use crate::body::BodyPolicy;
 use crate::error::{BoxError, Error};
 use crate::runtime::{State, service_id};
 use crate::scope::{self, Rank};
 
 pin_project! {
-    /// An operation under way: the inside of the response futures of Retry and GeoRedirect.
-    pub(crate) struct Drive<S, P, B>
+    /// Response future of [`Retry`](crate::retry::Retry) and
+    /// [`GeoRedirect`](crate::geo_redirect::GeoRedirect).
+    ///
+    /// Dropped, it gives back all that it holds; nothing runs on.
+    // It is large, because nothing of a healthy operation is boxed (E2), and what is put together
+    // from parts is copied once for each of them: so the healthy path makes it in one piece.
+    pub struct ResponseFuture<S, P, B>
     where
         S: Service<Request<P::Body>>,
         P: BodyPolicy<B>,
@@ -33,7 +38,8 @@ pin_project! {
         #[pin]
         timer: Option<Sleep>,
         hedge: Option<Pin<Box<Hedge<S, P::Body>>>>,
-        driver: Driver<S, P, S::Response, P::Body>,
+        // None: another layer decides, or nobody does. Then the future below is all there is.
+        driver: Option<Driver<S, P, S::Response, P::Body>>,
         body: PhantomData<fn(B)>,
     }
 }
@@ -51,136 +57,156 @@ pin_project! {
         HedgeOnly,
         // Nothing may be sent before the timer ends, or before the account was read.
         Waiting,
+        // Nothing was sent: the error is handed over at the first poll.
+        Refused { error: Option<Error> },
         // The end was handed over.
         Done,
     }
 }
 
-/// What a layer gives its driver.
-pub(crate) struct Setting<S, P> {
-    /// Ready for one call.
-    pub(crate) service: S,
-    pub(crate) policy: P,
-    pub(crate) state: State,
-    pub(crate) rank: Rank,
-    pub(crate) reach: Reach,
-}
-
-impl<S, P, B> Drive<S, P, B>
+impl<S, P, B> ResponseFuture<S, P, B>
 where
-    S: Service<Request<P::Body>>,
+    S: Service<Request<P::Body>> + Clone,
     P: BodyPolicy<B>,
 {
     /// The healthy path: the request is sent as it is, now.
     #[inline]
-    pub(crate) fn home(
-        mut setting: Setting<S, P>,
-        operation: Decider,
-        request: Request<P::Body>,
+    pub(crate) fn begin_at_home(
+        inner: &mut S,
+        policy: &P,
+        state: &State,
+        (rank, reach): (Rank, Reach),
+        opening: Opening,
+        request: Request<B>,
     ) -> Self {
-        let copy = keep_for_later(
-            &setting.state,
-            setting.reach,
-            &setting.policy,
-            &operation,
-            &request,
-        );
-        let sent_id = match copy {
+        let Opening { intent, home, mode } = opening;
+        let request = policy.prepare_request(request);
+        let may_follow = may_follow(state, intent, reach);
+        let copy = keep_for_later(reach, policy, may_follow, &request);
+        let sent = match copy {
             Some(_) => None,
-            None => request_id(&request).cloned(),
+            None => Some(Sent::of(&request)),
         };
-        let method = request.method().clone();
-        let future = {
-            let _scope = scope::enter_own(service_id(&setting.state), setting.rank);
-            setting.service.call(request)
-        };
-        let mut drive = Self::new(
-            setting,
-            operation,
-            method,
-            copy,
-            Phase::Sending { future },
-            false,
-        );
-        drive.driver.sent_id = sent_id;
-        drive
-    }
-
-    /// Something is unusual: the operation decides before the first send.
-    #[inline]
-    pub(crate) fn decide(
-        setting: Setting<S, P>,
-        operation: Decider,
-        request: Request<P::Body>,
-    ) -> Self {
-        let method = request.method().clone();
-        Self::new(
-            setting,
-            operation,
-            method,
-            Some(request),
-            Phase::Deciding,
-            true,
-        )
-    }
-
-    #[inline]
-    fn new(
-        setting: Setting<S, P>,
-        operation: Decider,
-        method: Method,
-        request: Option<Request<P::Body>>,
-        phase: Phase<S::Future>,
-        is_ready: bool,
-    ) -> Self {
-        let home = operation.region();
+        let (mut service, policy, state) = (take_ready(inner), policy.clone(), state.clone());
+        let regions = state.regions().len();
+        let scope = scope::enter_own(service_id(&state), rank);
+        let future = service.call(request);
+        drop(scope);
+        // Nothing that could panic from here on, or all of this would have to lie in memory, to be
+        // dropped.
         Self {
-            phase,
+            phase: Phase::Sending { future },
             timer: None,
             hedge: None,
-            driver: Driver {
-                service: setting.service,
-                is_ready,
+            driver: Some(Driver {
+                service,
+                policy,
+                state,
+                rank,
+                home,
+                operation: Decider::Plain(Operation::sent_home(intent, home, reach, mode, regions)),
+                request: copy,
+                sent,
+                is_ready: false,
                 is_armed: false,
                 first_limit: None,
                 is_paid: false,
                 has_hedge: false,
-                policy: setting.policy,
-                state: setting.state,
-                rank: setting.rank,
-                method,
-                home,
-                operation,
-                request,
-                sent_id: None,
                 handoff: None,
                 kept: None,
                 #[cfg(feature = "cosmos")]
                 next_end: None,
-            },
+            }),
+            body: PhantomData,
+        }
+    }
+
+    /// Begins what was decided at the start of a call of a service over `inner`, which is ready.
+    #[inline(never)]
+    pub(crate) fn begin(
+        inner: &mut S,
+        policy: &P,
+        state: &State,
+        (rank, reach): (Rank, Reach),
+        started: Start,
+        request: Request<B>,
+    ) -> Self {
+        let request = policy.prepare_request(request);
+        let (operation, goes_home) = match started {
+            Start::Drive { operation, home } => (operation, home),
+            Start::Pass => {
+                let _scope = scope::enter(service_id(state), rank);
+                let future = inner.call(request);
+                return Self::new(Phase::Sending { future }, None);
+            }
+            Start::Refuse(error) => {
+                // A call uses readiness up, and a clone is not ready: a service that is kept must
+                // not keep a permit from others.
+                *inner = inner.clone();
+                return Self::new(Phase::Refused { error: Some(error) }, None);
+            }
+        };
+        let service = take_ready(inner);
+        let mut driver = Driver::new(service, policy.clone(), state, rank, operation);
+        let phase = if goes_home {
+            let may_follow = driver.operation.may_follow(state, reach);
+            driver.request = keep_for_later(reach, policy, may_follow, &request);
+            if driver.request.is_none() {
+                driver.sent = Some(Sent::of(&request));
+            }
+            let _scope = scope::enter_own(service_id(state), rank);
+            let future = driver.service.call(request);
+            Phase::Sending { future }
+        } else {
+            // Something is unusual: the operation decides before the first send.
+            driver.request = Some(request);
+            driver.is_ready = true;
+            Phase::Deciding
+        };
+        Self::new(phase, Some(driver))
+    }
+
+    const fn new(
+        phase: Phase<S::Future>,
+        driver: Option<Driver<S, P, S::Response, P::Body>>,
+    ) -> Self {
+        Self {
+            phase,
+            timer: None,
+            hedge: None,
+            driver,
             body: PhantomData,
         }
     }
 }
 
-impl<S, P, B> fmt::Debug for Drive<S, P, B>
+/// The readied service is moved into the call and a clone is left, which is not ready.
+#[inline]
+fn take_ready<S: Clone>(inner: &mut S) -> S {
+    let clone = inner.clone();
+    std::mem::replace(inner, clone)
+}
+
+impl<S, P, B> fmt::Debug for ResponseFuture<S, P, B>
 where
     S: Service<Request<P::Body>>,
     P: BodyPolicy<B>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.phase {
-            Phase::Deciding => "deciding",
-            Phase::Readying { .. } => "waiting for the service to be ready",
-            Phase::Sending { .. } => "sending",
-            Phase::HedgeOnly => "waiting for a hedge",
-            Phase::Waiting => "waiting for the next send",
-            Phase::Done => "done",
+            Phase::Sending { .. } if self.driver.is_none() => "ResponseFuture(passing)",
+            Phase::Deciding => "ResponseFuture(deciding)",
+            Phase::Readying { .. } => "ResponseFuture(waiting for the service to be ready)",
+            Phase::Sending { .. } => "ResponseFuture(sending)",
+            Phase::HedgeOnly => "ResponseFuture(waiting for a hedge)",
+            Phase::Waiting => "ResponseFuture(waiting for the next send)",
+            Phase::Refused { .. } => "ResponseFuture(refused)",
+            Phase::Done => "ResponseFuture(done)",
         })
     }
 }
 
-impl<S, P, B, RB> Future for Drive<S, P, B>
+impl<S, P, B, RB> Future for ResponseFuture<S, P, B>
 where
     S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
@@ -192,17 +218,19 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        let PhaseProj::Sending { future } = this.phase.as_mut().project() else {
-            return self.carry_on(None, cx);
+        let (PhaseProj::Sending { future }, Some(driver)) =
+            (this.phase.as_mut().project(), this.driver.as_mut())
+        else {
+            return self.poll_other(cx);
         };
-        if this.driver.kept.is_some() {
+        if driver.kept.is_some() {
             return self.carry_on(None, cx);
         }
-        let scope = scope::enter_own(service_id(&this.driver.state), this.driver.rank);
+        let scope = scope::enter_own(service_id(&driver.state), driver.rank);
         let polled = future.poll(cx);
         drop(scope);
         let is_end = match &polled {
-            Poll::Ready(Ok(response)) => this.driver.hands_over(response),
+            Poll::Ready(Ok(response)) => driver.hands_over(response),
             _ => false,
         };
         if is_end {
@@ -217,12 +245,30 @@ where
     }
 }
 
-impl<S, P, B, RB> Drive<S, P, B>
+impl<S, P, B, RB> ResponseFuture<S, P, B>
 where
     S: Service<Request<P::Body>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     P: BodyPolicy<B>,
 {
+    #[inline(never)]
+    fn poll_other(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<RB>, Error>> {
+        let this = self.as_mut().project();
+        match this.phase.project() {
+            PhaseProj::Refused { error } => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Pending,
+            },
+            PhaseProj::Sending { future } if this.driver.is_none() => future
+                .poll(cx)
+                .map_err(|error| Error::from_inner(error.into())),
+            _ => self.carry_on(None, cx),
+        }
+    }
+
     /// Goes on with what the send under way has just said, if it was asked already.
     #[inline(never)]
     fn carry_on(
@@ -231,7 +277,9 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<RB>, Error>> {
         let mut this = self.project();
-        let driver = this.driver;
+        let Some(driver) = this.driver.as_mut() else {
+            return Poll::Pending;
+        };
         loop {
             match this.phase.as_mut().project() {
                 PhaseProj::Sending { future } => {
@@ -385,7 +433,7 @@ where
                         None => this.phase.set(Phase::Deciding),
                     }
                 }
-                PhaseProj::Done => return Poll::Pending,
+                PhaseProj::Refused { .. } | PhaseProj::Done => return Poll::Pending,
             }
         }
     }

@@ -10,18 +10,16 @@ mod decider;
 mod future;
 mod hedge;
 mod outcome;
-mod response_future;
 mod sending;
 mod start;
 mod tell;
 
 #[cfg(feature = "cosmos")]
 pub(crate) use decider::Decider;
-pub(crate) use future::{Drive, Setting};
-pub use response_future::ResponseFuture;
+pub use future::ResponseFuture;
+pub(crate) use start::{Opening, Start, start};
 #[cfg(feature = "cosmos")]
 pub(crate) use start::{PIN_WITHOUT_REDIRECT, note_repeat};
-pub(crate) use start::{Start, start};
 
 use http::Request;
 use tower_geo_policy::retry_settings::SIGNATURE_AGE;

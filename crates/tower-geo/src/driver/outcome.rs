@@ -1,6 +1,6 @@
 //! What a driver makes of the end of a send, and of an operation.
 
-use http::Response;
+use http::{Request, Response};
 use tower_geo_policy::fault::Fault;
 use tower_geo_policy::operation::{Answer, Failure, Fate, Finish};
 use tower_geo_policy::read_floor::Key;
@@ -154,13 +154,15 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         Some(self.finish(finish))
     }
 
-    fn request_line(&self) -> RequestLine {
+    fn request_line(&self) -> Option<RequestLine> {
         let known = self.operation.known();
         let host = known
             .regions(&self.state)
             .get(self.home)
             .map(|region| region.endpoint().authority().to_string());
-        RequestLine::new(&self.method, host)
+        let sent = || self.sent.as_ref().map(|sent| &sent.method);
+        let method = self.request.as_ref().map(Request::method).or_else(sent);
+        method.map(|method| RequestLine::new(method, host))
     }
 
     pub(super) fn timed_out(&mut self) {
@@ -232,7 +234,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     /// T8: so that a client above which repeats this operation can be told from others.
     pub(super) fn remember_failure(&self) {
         let kept_id = self.request.as_ref().and_then(request_id);
-        let id = kept_id.or(self.sent_id.as_ref());
+        let sent_id = || self.sent.as_ref().and_then(|sent| sent.id.as_ref());
+        let id = kept_id.or_else(sent_id);
         if let Some(id) = id {
             let failed_ids = &self.state.extra().failed_ids;
             failed_ids.remember(id.as_bytes(), self.now());

@@ -38,19 +38,65 @@ pub(super) struct Driver<S, P, R, PB> {
     pub(super) policy: P,
     pub(super) state: State,
     pub(super) rank: Rank,
-    pub(super) method: Method,
     pub(super) home: RegionId,
     pub(super) operation: Decider,
     /// What is sent next; once it is sent, the copy that was kept.
     pub(super) request: Option<Request<PB>>,
-    /// The id of the request, once it was sent without a copy (T8).
-    pub(super) sent_id: Option<HeaderValue>,
+    /// What is known of the request once it was sent without a copy.
+    pub(super) sent: Option<Sent>,
     /// What was handed to a redirect below with the send under way.
     pub(super) handoff: Option<Handoff>,
     pub(super) kept: Option<Box<Kept<R>>>,
     /// The account read that is waited for (C3, C5, C8).
     #[cfg(feature = "cosmos")]
     pub(super) next_end: Option<super::account::NextEnd>,
+}
+
+/// What has to be known of a request that cannot be sent again.
+pub(super) struct Sent {
+    pub(super) method: Method,
+    /// By which a repeat of it is known (T8).
+    pub(super) id: Option<HeaderValue>,
+}
+
+impl Sent {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            method: request.method().clone(),
+            id: request_id(request).cloned(),
+        }
+    }
+}
+
+impl<S, P, R, PB> Driver<S, P, R, PB> {
+    /// Before the first send: nothing is known of the request.
+    pub(super) fn new(
+        service: S,
+        policy: P,
+        state: &State,
+        rank: Rank,
+        operation: Decider,
+    ) -> Self {
+        Self {
+            service,
+            is_ready: false,
+            is_armed: false,
+            first_limit: None,
+            is_paid: false,
+            has_hedge: false,
+            policy,
+            state: state.clone(),
+            rank,
+            home: operation.region(),
+            operation,
+            request: None,
+            sent: None,
+            handoff: None,
+            kept: None,
+            #[cfg(feature = "cosmos")]
+            next_end: None,
+        }
+    }
 }
 
 /// What it is time for.
@@ -180,7 +226,7 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         let mut request = self.request.take()?;
         self.request = self.policy.keep_request(&request);
         if self.request.is_none() {
-            self.sent_id = request_id(&request).cloned();
+            self.sent = Some(Sent::of(&request));
         }
         let plan = &outgoing.plan;
         let known = self.operation.known();

@@ -5,14 +5,14 @@ use tower_geo_policy::budget;
 use tower_geo_policy::intent::Intent;
 use tower_geo_policy::operation::{Misfit, Operation, Reach, RequestOptions};
 use tower_geo_policy::read_floor::Key;
-use tower_geo_policy::region::LocationMode;
+use tower_geo_policy::region::{LocationMode, RegionId};
 
 use super::decider::Decider;
 use crate::background::BackgroundSend;
 use crate::body::BodyPolicy;
 use crate::error::Error;
 use crate::handoff::Handoff;
-use crate::runtime::{self, State};
+use crate::runtime::{self, State, service_id};
 use crate::scope::{self, Rank};
 
 /// How a request begins.
@@ -25,8 +25,43 @@ pub(crate) enum Start {
     Refuse(Error),
 }
 
+/// What there is to say of an operation on the healthy path, whose first send goes out as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening {
+    pub(super) intent: Intent,
+    pub(super) home: RegionId,
+    pub(super) mode: LocationMode,
+}
+
+impl Opening {
+    /// The opening of a request on the healthy path, for the layer of that rank. None if there is
+    /// more to say: then [`start`] looks.
+    #[inline]
+    pub(crate) fn of<B>(state: &State, rank: Rank, request: &Request<B>) -> Option<Self> {
+        let runtime = state.extra();
+        #[cfg(feature = "cosmos")]
+        if runtime.cosmos.is_some() {
+            return None;
+        }
+        let is_usual = scope::is_in_place(service_id(state), rank)
+            && request.extensions().is_empty()
+            && request.method() != Method::DELETE
+            && runtime.copies.floor.is_none()
+            && runtime.failed_ids.is_empty();
+        if !is_usual {
+            return None;
+        }
+        let home = state.regions().region_of(request.uri())?;
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let intent = state.provider().intent(method, uri, headers).intent;
+        let mode = state.mode();
+        let is_at_home =
+            !intent.is_neutral() && Operation::begins_at_home(state, intent, home, mode);
+        is_at_home.then_some(Self { intent, home, mode })
+    }
+}
+
 /// Looks at a request for the layer of that rank.
-#[inline]
 pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Request<B>) -> Start {
     if let Some(mistake) = scope::mistake(state, rank, request.uri()) {
         return Start::Refuse(mistake);
@@ -96,9 +131,11 @@ pub(crate) fn start<B>(state: &State, rank: Rank, reach: Reach, request: &mut Re
     if !state.extra().failed_ids.is_empty() && note_repeat(state, request) {
         operation.set_repeats_a_failure();
     }
-    let mut operation = Decider::Plain(operation);
-    let home = operation.go_home(state);
-    Start::Drive { operation, home }
+    let home = operation.go_home(&runtime::context(state));
+    Start::Drive {
+        operation: Decider::Plain(operation),
+        home,
+    }
 }
 
 /// R10: the answer would be of another region than the one that the caller insists on.
@@ -148,17 +185,16 @@ pub(super) fn request_id<B>(request: &Request<B>) -> Option<&HeaderValue> {
 /// The copy that is kept of a request whose first send goes out as it is.
 #[inline]
 pub(super) fn keep_for_later<P, B>(
-    state: &State,
     reach: Reach,
     policy: &P,
-    operation: &Decider,
+    may_follow: bool,
     request: &Request<P::Body>,
 ) -> Option<Request<P::Body>>
 where
     P: BodyPolicy<B>,
 {
     let watches_uploads = reach != Reach::OnceEach && policy.watches_uploads();
-    if operation.may_follow(state, reach) || watches_uploads {
+    if may_follow || watches_uploads {
         policy.keep_request(request)
     } else {
         None

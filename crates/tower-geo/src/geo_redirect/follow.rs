@@ -135,20 +135,37 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self.follow(&mut request) {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if !request.extensions().is_empty() {
+            return self.call_unusual(request);
+        }
+        let Some(above) = scope::step_in(service_id(&self.state), Rank::Redirect) else {
+            return self.call_unusual(request);
+        };
+        let future = self.inner.call(request);
+        scope::step_out(above);
+        FollowFuture {
+            kind: Kind::Sent { future },
+        }
+    }
+}
+
+impl<S> FollowRedirect<S> {
+    /// The send may be directed elsewhere, or there is no retry right here.
+    #[inline(never)]
+    fn call_unusual<B>(&mut self, mut request: Request<B>) -> FollowFuture<S::Future>
+    where
+        S: Service<Request<B>>,
+    {
+        let kind = match self.follow(&mut request) {
             Ok(()) => {
                 let _scope = scope::enter(service_id(&self.state), Rank::Redirect);
-                FollowFuture {
-                    kind: Kind::Sent {
-                        future: self.inner.call(request),
-                    },
-                }
+                let future = self.inner.call(request);
+                Kind::Sent { future }
             }
-            Err(error) => FollowFuture {
-                kind: Kind::Refused { error: Some(error) },
-            },
-        }
+            Err(error) => Kind::Refused { error: Some(error) },
+        };
+        FollowFuture { kind }
     }
 }
 

@@ -6,7 +6,7 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use crate::body::BodyPolicy;
-use crate::driver::start;
+use crate::driver::{Opening, start};
 use crate::error::{BoxError, Error};
 use crate::runtime::State;
 use crate::scope::Rank;
@@ -62,14 +62,39 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let reach = if self.state.extra().has_redirect() {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let driver = (Rank::Retry, self.reach());
+        let Some(opening) = Opening::of(&self.state, Rank::Retry, &request) else {
+            return self.call_unusual(driver, request);
+        };
+        let (inner, policy, state) = (&mut self.inner, &self.policy, &self.state);
+        ResponseFuture::begin_at_home(inner, policy, state, driver, opening, request)
+    }
+}
+
+impl<S, P> Retry<S, P> {
+    #[inline]
+    fn reach(&self) -> Reach {
+        if self.state.extra().has_redirect() {
             Reach::Everywhere
         } else {
             Reach::Home
-        };
-        let started = start(&self.state, Rank::Retry, reach, &mut request);
-        let (inner, driver) = (&mut self.inner, (Rank::Retry, reach));
-        ResponseFuture::begin(inner, &self.policy, &self.state, driver, started, request)
+        }
+    }
+
+    #[inline(never)]
+    fn call_unusual<B>(
+        &mut self,
+        driver: (Rank, Reach),
+        mut request: Request<B>,
+    ) -> ResponseFuture<S, P, B>
+    where
+        S: Service<Request<P::Body>> + Clone,
+        P: BodyPolicy<B>,
+    {
+        let (rank, reach) = driver;
+        let started = start(&self.state, rank, reach, &mut request);
+        let (inner, policy, state) = (&mut self.inner, &self.policy, &self.state);
+        ResponseFuture::begin(inner, policy, state, driver, started, request)
     }
 }

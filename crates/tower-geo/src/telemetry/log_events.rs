@@ -51,11 +51,30 @@ impl Listener for LogEvents {
                 region,
                 circuit,
                 from,
+                to: CircuitPhase::Open,
+                why,
+                until,
+                suspects,
+                ..
+            } => tracing::warn!(
+                service,
+                region = event.region_name(region),
+                circuit = circuit.as_str(),
+                from = from.as_str(),
+                to = CircuitPhase::Open.as_str(),
+                why = why.as_str(),
+                wait = ?until.map(|until| until.since(event.at)),
+                suspects,
+                "a circuit has changed its state"
+            ),
+            EventKind::Breaker {
+                region,
+                circuit,
+                from,
                 to,
                 why,
                 ..
-            } => told!(
-                to == CircuitPhase::Open,
+            } => tracing::info!(
                 service,
                 region = event.region_name(region),
                 circuit = circuit.as_str(),
@@ -63,6 +82,14 @@ impl Listener for LogEvents {
                 to = to.as_str(),
                 why = why.as_str(),
                 "a circuit has changed its state"
+            ),
+            EventKind::RampOver {
+                region, circuit, ..
+            } => tracing::info!(
+                service,
+                region = event.region_name(region),
+                circuit = circuit.as_str(),
+                "all reads are let back: the ramp is over"
             ),
             EventKind::Gate { to, why, .. } => told!(
                 to == GateStatus::ReadOnly,

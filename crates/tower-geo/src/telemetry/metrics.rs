@@ -140,6 +140,13 @@ impl Metrics {
             .build();
         let service = observed();
         meter
+            .f64_observable_gauge("tower_geo.circuit.share")
+            .with_unit("1")
+            .with_description("The share of requests that a circuit lets pass")
+            .with_callback(move |gauge| service.shares(gauge))
+            .build();
+        let service = observed();
+        meter
             .u64_observable_gauge("tower_geo.gate.state")
             .with_description("1 for the state in which the read-only gate is, 0 for the others")
             .with_callback(move |gauge| service.gate(gauge))
@@ -322,6 +329,26 @@ impl Observed {
                         ],
                     );
                 }
+            }
+        }
+    }
+
+    fn shares(&self, gauge: &dyn AsyncInstrument<f64>) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        let now = state.tick(runtime::now());
+        for (id, region) in self.regions(&state) {
+            for circuit in Circuit::BOTH {
+                let Some(found) = state.circuit(id, circuit, now) else {
+                    continue;
+                };
+                let share = match found.phase {
+                    CircuitPhase::Closed => found.ramp.map_or(1.0, f64::from),
+                    _ => 0.0,
+                };
+                let word = KeyValue::new("tower_geo.circuit", circuit.as_str());
+                gauge.observe(share, &[self.name.clone(), region.clone(), word]);
             }
         }
     }

@@ -21,7 +21,8 @@
 //! | the rest of a body was given up | debug | by [`ResumeLayer`](crate::ResumeLayer), as its body ends with an error | `service`, `region`, `resumes`, `left` (bytes), `why` |
 //! | a write was refused: read-only | debug | the gate is closed | `service`, `why`, `retry_after` |
 //! | a send was refused: the circuit is open | debug | the breaker alone, or below foreign layers | `service`, `region`, `circuit`, `retry_after` |
-//! | a circuit has changed its state | warn, info | with [`LogEvents`]; warn when it opens | `service`, `region`, `circuit`, `from`, `to`, `why` |
+//! | a circuit has changed its state | warn, info | with [`LogEvents`]; warn when it opens | `service`, `region`, `circuit`, `from`, `to`, `why`; as it opens: `wait` (which grows with each opening in a row), `suspects` (calls in silence among the failures) |
+//! | all reads are let back: the ramp is over | info | with [`LogEvents`] | `service`, `region`, `circuit` |
 //! | the read-only gate has changed its state | warn, info | with [`LogEvents`]; warn when it closes | `service`, `to`, `why` |
 //! | a copy is used differently | warn, info | with [`LogEvents`]; warn when it is set aside | `service`, `region`, `to` |
 //! | a client above this stack repeats … | warn | once per service | `service`, `price` |
@@ -54,6 +55,7 @@
 //! | `tower_geo.copy.answers` | counter, `{answer}` | `tower_geo.region`, `tower_geo.freshness` | by `operations`, an answer of a copy that is handed over |
 //! | `tower_geo.copy.staleness` | histogram, `s` | `tower_geo.region` | by `operations`, how far the copy was behind then, where that is known |
 //! | `tower_geo.circuit.state` | gauge, 1 or 0 | `tower_geo.region`, `tower_geo.circuit`, `tower_geo.circuit.state` | when collected: 1 for the state that holds |
+//! | `tower_geo.circuit.share` | gauge, `1` | `tower_geo.region`, `tower_geo.circuit` | when collected: the share of requests that the circuit lets pass: 1 closed, less on the ramp, 0 open or half open |
 //! | `tower_geo.gate.state` | gauge, 1 or 0 | `tower_geo.gate.state` | when collected: 1 for the state that holds |
 //! | `tower_geo.budget.level` | gauge, `{token}` | `tower_geo.region` | when collected |
 //! | `tower_geo.budget.limit` | gauge, `{token}` | `tower_geo.region` | when collected |

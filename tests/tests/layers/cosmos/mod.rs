@@ -1,7 +1,9 @@
 //! An account of Cosmos DB under the layers: C1 to C15. Whole outages are in the drills.
 
 mod account;
+mod chaos;
 mod outages;
+mod told;
 mod writes;
 
 mod world;
@@ -37,7 +39,7 @@ fn write() -> Request<Body> {
 }
 
 /// The answer, its status, and the name of the region that gave it.
-fn told<B>(answer: &Result<Response<B>, Error>) -> String {
+pub(crate) fn told<B>(answer: &Result<Response<B>, Error>) -> String {
     match answer {
         Ok(response) => {
             let region = Served::of(response.extensions()).map_or("-", Served::region_name);

@@ -94,18 +94,21 @@ pub(super) fn kind(raw: &mut raw::Service, path: &str, exact: bool) -> Checked<S
     })
 }
 
-/// A blank is the name of no region.
+/// Names of regions become labels of hosts, so there is not much that they may have.
 pub(super) fn names_are_names(names: &[String], path: &str) -> Checked<()> {
-    let blank = names
-        .iter()
-        .position(|name| RegionName::new(name).is_empty());
-    match blank {
-        Some(index) => Err(Problem::at(
-            format!("{path}[{index}]"),
-            "is blank; a region has a name such as \"West US 2\"",
-        )),
-        None => Ok(()),
+    for (index, name) in names.iter().enumerate() {
+        let key = RegionName::new(name);
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        let message = if key.is_empty() {
+            "is blank; a region has a name such as \"West US 2\""
+        } else if !key.as_str().chars().all(is_plain) {
+            "is no name of a region, which has letters, digits and blanks: \"West US 2\""
+        } else {
+            continue;
+        };
+        return Err(Problem::at(format!("{path}[{index}]"), message));
     }
+    Ok(())
 }
 
 /// What the accounts say of themselves, by the authority of the global host.

@@ -457,7 +457,7 @@ impl Bench {
     }
 
     /// Asks for a hedge beside the send under way.
-    pub(in crate::cosmos) fn hedge(&mut self, operation: &mut Operation) -> Option<String> {
+    pub(in crate::cosmos) fn hedge(&self, operation: &mut Operation) -> Option<String> {
         let directed = self.with(|context| operation.hedge(context, self.now))?;
         assert!(directed.plan.slot.is_none() && !directed.tentative);
         let region = directed.plan.destination.region();

@@ -10,7 +10,7 @@ use crate::region::{Destination, ReadProof, RegionId};
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
 use crate::trail::SendKind;
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::Verdict;
 
 use super::super::account_reads::{Cause, ReadEnd, Wish};
 use super::super::routing::{Route, bit};
@@ -256,20 +256,9 @@ impl Operation {
         };
         let paid = self.pay(context, region).ok_or(None)?;
         let tried = self.tried(region);
-        let kind = match (self.sends, tried) {
-            (0, _) => SendKind::First,
-            (_, false) => SendKind::FallOver,
-            (_, true) => SendKind::Retry,
-        };
-        let last = self
-            .past
-            .as_ref()
-            .and_then(|past| past.trail.sends().last());
-        let waited = last
-            .zip(self.started)
-            .map_or(Duration::ZERO, |(last, started)| {
-                now.since(started + last.at + last.took)
-            });
+        let kind = SendKind::after(self.sends, tried);
+        let trail = self.trail();
+        let waited = trail.map_or(Duration::ZERO, |trail| trail.waited(self.started, now));
         let new_connection = tried
             && self
                 .past
@@ -332,31 +321,17 @@ impl Operation {
     }
 
     pub(super) fn failure_given(&self, region: RegionId) -> Circuits {
-        let mut given = Circuits::NONE;
-        let Some(past) = &self.past else {
-            return given;
-        };
-        for send in past.trail.to_region(region) {
-            match send.verdict.evidence() {
-                Evidence::FailureOfBoth => given = Circuits::BOTH,
-                Evidence::Failure => given |= self.circuit().into(),
-                _ => {}
-            }
-        }
-        given
+        self.trail().map_or(Circuits::NONE, |trail| {
+            trail.failure_given(region, self.circuit())
+        })
     }
 
     pub(super) fn tried(&self, region: RegionId) -> bool {
-        self.past
-            .as_ref()
-            .is_some_and(|past| past.trail.to_region(region).next().is_some())
+        self.trail().is_some_and(|trail| trail.has_tried(region))
     }
 
     fn last_was_unreachable(&self) -> bool {
-        let last = self
-            .past
-            .as_ref()
-            .and_then(|past| past.trail.sends().last());
+        let last = self.trail().and_then(|trail| trail.sends().last());
         last.is_some_and(|send| send.verdict == Verdict::Unreachable)
     }
 

@@ -68,7 +68,7 @@ impl Operation {
             paid,
             waited: Duration::ZERO,
             at: Some(now),
-            ..Current::first(region)
+            ..Current::first(region, 1)
         };
         self.other = Some(std::mem::replace(&mut self.current, hedge));
         Some(Directed {

@@ -206,7 +206,7 @@ impl Operation {
             topology: None,
             due: Due::First,
             reading: None,
-            current: Current::first(home),
+            current: Current::first(home, 1),
             other: None,
             has_hedged: false,
             past: None,

@@ -354,36 +354,29 @@ impl Operation {
     /// Whether 404, 409 or 412 may be the doing of an earlier send of this very write (V2).
     #[must_use]
     pub fn is_after_ambiguous(&self, status: StatusCode) -> bool {
-        self.intent.is_write()
-            && self
-                .past
-                .as_ref()
-                .is_some_and(|past| past.trail.may_explain(status, self.is_delete))
+        self.trail()
+            .is_some_and(|trail| trail.explains(self.intent, status, self.is_delete))
     }
 
     /// T6: a send was due and the body is gone.
     pub(super) fn body_is_gone(&self) -> Failure {
-        if self.intent.is_write() && self.any_ambiguous() {
-            Failure::UnknownOutcome
-        } else {
-            Failure::NotReplayable
-        }
+        self.trail().map_or(Failure::NotReplayable, |trail| {
+            trail.end_without_body(self.intent)
+        })
     }
 
     fn sends_so_far(&self) -> &[Send] {
         self.past.as_ref().map_or(&[], |past| past.trail.sends())
     }
 
-    fn any_ambiguous(&self) -> bool {
-        let mut sends = self.sends_so_far().iter();
-        sends.any(|send| send.verdict == Verdict::Ambiguous)
-    }
-
     /// How the operation ends when nothing more is sent: with the last answer, if there is one,
     /// unless a later send of a write was ambiguous (V1, C7).
     pub(super) fn finish(&self, until: Option<Tick>) -> Finish {
-        let sends = self.sends_so_far();
-        let Some(last) = sends.last() else {
+        let tried = self.past.as_ref().and_then(|past| {
+            let last = past.trail.sends().last()?;
+            Some((past, last))
+        });
+        let Some((past, last)) = tried else {
             let nothing_was_awaited = self.reading.is_none();
             return Finish::Failure(if nothing_was_awaited {
                 Failure::BreakerOpen { until }
@@ -392,25 +385,15 @@ impl Operation {
                 Failure::Transport
             });
         };
-        let holds_answer = self.past.as_ref().is_some_and(|past| past.holds_answer);
         if self.intent.is_write() {
-            let last_answer = sends
-                .iter()
-                .rposition(|send| matches!(send.ending, Ending::Answer(_)));
-            let later =
-                last_answer.map_or(sends, |answer| sends.get(answer + 1..).unwrap_or_default());
-            let later_ambiguous = later.iter().any(|send| send.verdict == Verdict::Ambiguous);
-            return match (last_answer, later_ambiguous) {
-                (Some(_), false) => Finish::Answer,
-                _ if self.any_ambiguous() => Finish::Failure(Failure::UnknownOutcome),
-                _ => Finish::Failure(Failure::Transport),
-            };
+            return past.trail.end_of_write();
         }
-        if holds_answer {
+        if past.holds_answer {
             return Finish::Answer;
         }
+        let is_only = past.trail.sends().len() == 1;
         let only_cut =
-            sends.len() == 1 && self.current.cut_by_deadline && last.verdict == Verdict::Ambiguous;
+            is_only && self.current.cut_by_deadline && last.verdict == Verdict::Ambiguous;
         Finish::Failure(if only_cut {
             Failure::Deadline
         } else {

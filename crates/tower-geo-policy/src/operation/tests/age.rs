@@ -207,7 +207,7 @@ fn below_the_floor_an_open_writer_says_when_to_come_back() {
     bench.wrote("/c/b", 1);
     let state = bench.root.handle();
     let sent = state.send_started(P, Circuit::Reads, bench.now).unwrap();
-    let failure = crate::breaker::Outcome::fault(Evidence::Failure);
+    let failure = crate::breaker::Outcome::fault(crate::verdict::Evidence::Failure);
     let _ = state.send_settled(sent, failure, bench.now, || 1.0);
     let mut operation = bench.reads("/c/b");
     let until = Some(bench.now + Duration::from_secs(30));

@@ -107,6 +107,7 @@ impl Told {
                     from,
                     to,
                     why,
+                    ..
                 } => format!(
                     "{at} {service} r{} {circuit} {from}>{to} {why}",
                     region.index()
@@ -114,6 +115,9 @@ impl Told {
                 EventKind::Gate { to, why } => format!("{at} {service} gate {to} {why}"),
                 EventKind::Secondary { region, to } => {
                     format!("{at} {service} r{} {to}", region.index())
+                }
+                EventKind::RampOver { region, circuit } => {
+                    format!("{at} {service} r{} {circuit} ramp over", region.index())
                 }
                 EventKind::Resend(resend) => format!("{at} {service} {resend:?}"),
             }

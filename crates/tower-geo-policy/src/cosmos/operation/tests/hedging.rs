@@ -54,7 +54,7 @@ fn a_fast_failure_does_not_win() {
         (404, 0, true),
         (412, 0, true),
     ] {
-        let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+        let (bench, mut operation) = begun(AccountSettings::new(), 100);
         assert!(bench.hedge(&mut operation).is_some());
         let fate = bench.fate_of(&mut operation, status, sub);
         assert_eq!(fate == DELIVERED, wins, "{status}/{sub}");
@@ -69,7 +69,7 @@ fn a_fast_failure_does_not_win() {
 /// C6, H2: the writer lacks the session, too; that is final once the other region was heard.
 #[test]
 fn the_writer_decides_also_as_a_hedge() {
-    let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+    let (bench, mut operation) = begun(AccountSettings::new(), 100);
     assert_eq!(bench.hedge(&mut operation).as_deref(), Some(EAST));
     assert_eq!(bench.fate_of(&mut operation, 404, 1002), Fate::Hold);
     operation.wait_for_other();
@@ -92,16 +92,16 @@ fn after_both_have_failed_comes_the_next_region() {
 /// it; H1: no write.
 #[test]
 fn not_every_read_is_hedged() {
-    let (mut bench, mut operation) = begun(AccountSettings::new().excluded([EAST]), 100);
+    let (bench, mut operation) = begun(AccountSettings::new().excluded([EAST]), 100);
     assert_eq!(bench.hedge(&mut operation).as_deref(), Some(CENTRAL));
 
-    let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+    let (bench, mut operation) = begun(AccountSettings::new(), 100);
     for bucket in &bench.budgets {
         assert!(bucket.try_pay(251));
     }
     assert_eq!(bench.hedge(&mut operation), None);
 
-    let (mut bench, mut operation) = begun(AccountSettings::new(), 100);
+    let (bench, mut operation) = begun(AccountSettings::new(), 100);
     operation.set_excluded([EAST, CENTRAL]);
     assert_eq!(bench.hedge(&mut operation), None);
 
