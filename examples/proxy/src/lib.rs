@@ -19,13 +19,13 @@
 //!
 //! # What it costs
 //!
-//! Measured on two shared cores of a virtual machine, all on loopback, by the example `figures`; run it
+//! Measured on two busy, shared cores of a virtual machine, all on loopback, by the example `figures`; run it
 //! on yours. Microseconds for each request of 4 KiB, one at a time:
 //!
 //! | | directly | through a proxy that only forwards | through this one |
 //! |---|---|---|---|
-//! | get | 69 | 140 | 229 |
-//! | put | 78 | 160 | 191 |
+//! | get | 81 | 211 | 247 |
+//! | put | 116 | 272 | 289 |
 //!
 //! 1 GiB up and 1 GiB down, each in one request: its resident memory peaks at 8 MiB, of which it has
 //! 4 MiB before the first request.

@@ -27,6 +27,9 @@ impl<S> GeoTransport<S> {
     }
 }
 
+// OpenDAL wants it, and the service is never pinned in here.
+impl<S> Unpin for GeoTransport<S> {}
+
 impl<S> fmt::Debug for GeoTransport<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GeoTransport").finish_non_exhaustive()
@@ -35,7 +38,7 @@ impl<S> fmt::Debug for GeoTransport<S> {
 
 impl<S, B> HttpTransport for GeoTransport<S>
 where
-    S: Service<Request<BufferBody>, Response = Response<B>> + Clone + Send + Sync + Unpin + 'static,
+    S: Service<Request<BufferBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
     B: Body<Data = Bytes> + Send + Sync + 'static,
