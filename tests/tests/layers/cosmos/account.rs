@@ -378,7 +378,7 @@ async fn an_operator_names_regions() {
     let mut pinned = read();
     pinned
         .extensions_mut()
-        .insert(tower_geo::RequestOptions::new().pin(global));
+        .insert(RequestOptions::new().pin(global));
     let error = rig.call(pinned).await.unwrap_err().to_string();
     assert!(
         error.ends_with("it has East US, West US, Central US"),

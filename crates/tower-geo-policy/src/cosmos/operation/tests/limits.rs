@@ -469,3 +469,18 @@ fn a_success_gives_a_token_back() {
     bench.read(61_000, well).answered(&[WEST], 200);
     assert_eq!(bench.budgets[west.index()].level(), 401);
 }
+
+/// C11, R10: a write of a single-write account is exempt from exclusions, also when it is pinned.
+#[test]
+fn a_write_that_is_pinned_to_an_excluded_writer_goes_there() {
+    let settings = AccountSettings::new().excluded([EAST]);
+    let mut bench = Bench::new(settings, &[EAST, WEST], &[EAST], false);
+    bench.at(60_000);
+    let mut write = begin(RequestKind::DocumentWrite);
+    write.set_options(&RequestOptions::new().pin(RegionRef::Primary));
+    assert_eq!(bench.send(&mut write).region, EAST);
+    let mut read = begin(RequestKind::Read);
+    read.set_options(&RequestOptions::new().pin(RegionRef::Primary));
+    let end = bench.next_send(&mut read).unwrap_err();
+    assert_eq!(end, Finish::Failure(Failure::Config(Misfit::AllExcluded)));
+}
