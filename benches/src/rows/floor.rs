@@ -11,7 +11,8 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::subject::{Client, Number, PendingOnce, Sent, calls, trivial, with_headers};
+use super::floor_stack;
+use super::subject::{Client, Number, PendingOnce, calls, trivial, with_headers};
 use crate::row::{Call, FLOOR, Row};
 
 pub(super) const ROWS: &[Row] = &[
@@ -40,22 +41,28 @@ pub(super) const ROWS: &[Row] = &[
         || calls(Number, || 7),
     ),
     Row::calls(
+        "floor/passing",
+        FLOOR,
+        "four layers that only pass on",
+        || calls(four(Client), trivial),
+    ),
+    Row::calls(
         "stack/trivial",
         FLOOR,
-        "four layers that only pass on, and one time stamp",
-        || calls(four(Stamping(Client)), trivial),
+        "four layers written by hand that do the same for a good answer, and nothing else",
+        || floor_stack::over(Client, trivial),
     ),
     Row::calls(
         "stack/request",
         FLOOR,
-        "four layers that only pass on, one clone of the request and one time stamp",
-        || calls(four(Stamping(Keeping(Client))), with_headers()),
+        "the same four with 8 headers",
+        || floor_stack::over(Client, with_headers()),
     ),
     Row::calls(
         "stack/pending-once",
         FLOOR,
-        "the same over a client that is Pending once; a timer is armed and dropped",
-        || calls(four(Stamping(Keeping(Timed(PendingOnce)))), with_headers()),
+        "the same four over a client that is Pending once; a time-out is armed",
+        || floor_stack::over(PendingOnce, with_headers()),
     ),
     Row::calls(
         "floor/timer",
@@ -149,109 +156,5 @@ impl<S: Service<R>, R> Service<R> for Passing<S> {
     fn call(&mut self, request: R) -> Self::Future {
         let inner = self.0.call(request);
         PassingFuture { inner }
-    }
-}
-
-/// Looks at the clock once.
-#[derive(Clone, Copy)]
-struct Stamping<S>(S);
-
-impl<S: Service<R>, R> Service<R> for Stamping<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        black_box(tokio::time::Instant::now());
-        self.0.call(request)
-    }
-}
-
-/// Keeps a copy of the request until there is an answer.
-#[derive(Clone, Copy)]
-struct Keeping<S>(S);
-
-pin_project! {
-    struct KeepingFuture<F> {
-        #[pin]
-        inner: F,
-        copy: Option<Sent>,
-    }
-}
-
-impl<F: Future> Future for KeepingFuture<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let answer = std::task::ready!(this.inner.poll(cx));
-        drop(this.copy.take());
-        Poll::Ready(answer)
-    }
-}
-
-impl<S: Service<Sent>> Service<Sent> for Keeping<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = KeepingFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Sent) -> Self::Future {
-        let copy = Some(request.clone());
-        let inner = self.0.call(request);
-        KeepingFuture { inner, copy }
-    }
-}
-
-/// Arms a timer when the answer is not there at once.
-#[derive(Clone, Copy)]
-struct Timed<S>(S);
-
-pin_project! {
-    struct TimedFuture<F> {
-        #[pin]
-        inner: F,
-        #[pin]
-        timer: Option<tokio::time::Sleep>,
-    }
-}
-
-impl<F: Future> Future for TimedFuture<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let mut this = self.project();
-        if let Poll::Ready(answer) = this.inner.poll(cx) {
-            return Poll::Ready(answer);
-        }
-        if this.timer.is_none() {
-            this.timer.set(Some(tokio::time::sleep(LONG)));
-        }
-        if let Some(timer) = this.timer.as_pin_mut() {
-            assert!(timer.poll(cx).is_pending(), "a call takes no seconds");
-        }
-        Poll::Pending
-    }
-}
-
-impl<S: Service<R>, R> Service<R> for Timed<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = TimedFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        let inner = self.0.call(request);
-        TimedFuture { inner, timer: None }
     }
 }

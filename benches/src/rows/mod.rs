@@ -2,6 +2,7 @@
 
 mod breaker;
 mod floor;
+mod floor_stack;
 mod layers;
 mod memory;
 mod peer_breakers;
