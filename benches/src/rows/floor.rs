@@ -29,15 +29,15 @@ pub(super) const ROWS: &[Row] = &[
         || Box::new(|| _ = black_box(tokio::time::Instant::now())),
     ),
     Row::calls(
-        "floor/breaker",
+        "breaker/closed",
         FLOOR,
         "a state word is read twice, a call enters, leaves and is counted: no rule, no check",
         breaker,
     ),
     Row::calls(
-        "breaker/closed",
+        "bare/number",
         FLOOR,
-        "no breaker: the service that peers' breakers are layered on",
+        "no breaker: the service that tower-resilience's is layered on",
         || calls(Number, || 7),
     ),
     Row::calls(
