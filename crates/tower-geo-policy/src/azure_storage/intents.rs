@@ -165,7 +165,7 @@ impl<'r> Request<'r> {
     fn blob_write(&self) -> Ruling {
         let parameters = self.parameters();
         // Operations of other services, and of the future, that only look like those below.
-        if !parameters.are_blob_only() || self.segments().next().is_none() {
+        if !parameters.are_blob_only() || !self.has_segments() {
             return UNKNOWN;
         }
         let is_container = parameters.restype.is("container");
@@ -352,14 +352,23 @@ impl<'r> Request<'r> {
 
     /// The segments of the path below the account.
     fn segments(&self) -> impl DoubleEndedIterator<Item = &'r str> + use<'r> {
+        let path = self.path_below_account();
+        path.split('/').filter(|segment| !segment.is_empty())
+    }
+
+    /// Whether there are any, without looking for where they end.
+    fn has_segments(&self) -> bool {
+        self.path_below_account().bytes().any(|byte| byte != b'/')
+    }
+
+    fn path_below_account(&self) -> &'r str {
         let path = self.uri.path();
         let path = path.strip_prefix('/').unwrap_or(path);
-        let path = if self.path_style {
+        if self.path_style {
             path.split_once('/').map_or("", |(_, below)| below)
         } else {
             path
-        };
-        path.split('/').filter(|segment| !segment.is_empty())
+        }
     }
 
     fn parameters(&self) -> Parameters<'r> {
@@ -411,6 +420,9 @@ enum Value<'q> {
 impl<'q> Parameters<'q> {
     fn of(query: &'q str) -> Self {
         let mut parameters = Self::default();
+        if query.is_empty() {
+            return parameters;
+        }
         for parameter in query.split('&') {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             // Signatures have many parameters that are of no interest; most are told apart by

@@ -487,9 +487,12 @@ impl Operation {
         let attempt = settings
             .get_attempt_timeout()
             .map(|timeout| body_taken.unwrap_or(at).max(at) + timeout);
-        let share = self
-            .deadline(settings)
-            .map(|deadline| at + deadline.since(at) / self.current.shares.max(1));
+        let share = self.deadline(settings).map(|deadline| {
+            // In nanoseconds, since this is on the path of every call that waits.
+            let left = deadline.as_nanos().saturating_sub(at.as_nanos());
+            let share = left / u64::from(self.current.shares.max(1));
+            Tick::from_nanos(at.as_nanos().saturating_add(share))
+        });
         match (attempt, share) {
             (Some(attempt), Some(share)) => Some(attempt.min(share)),
             (attempt, share) => attempt.or(share),

@@ -169,7 +169,7 @@ where
 }
 
 impl<S: Clone> CircuitBreaker<S> {
-    #[inline]
+    #[inline(always)]
     fn send<B>(&mut self, request: Request<B>, watch: Option<Watch>) -> ResponseFuture<S::Future>
     where
         S: Service<Request<B>>,

@@ -240,7 +240,7 @@ where
         match polled {
             Poll::Ready(Ok(response)) if is_end => Poll::Ready(Ok(response)),
             Poll::Ready(end) => self.carry_on(Some(Poll::Ready(end)), cx),
-            Poll::Pending => self.carry_on(Some(Poll::Pending), cx),
+            Poll::Pending => self.wait_on(cx),
         }
     }
 }
@@ -267,6 +267,22 @@ where
                 .map_err(|error| Error::from_inner(error.into())),
             _ => self.carry_on(None, cx),
         }
+    }
+
+    /// The send under way has just said that it is not done.
+    #[inline(never)]
+    fn wait_on(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<RB>, Error>> {
+        let this = self.as_mut().project();
+        if let (None, Some(driver)) = (&*this.hedge, this.driver.as_mut()) {
+            // All there is to do, as a rule: nothing as large as an answer is passed on for it.
+            if driver.poll_time::<B>(this.timer, cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        self.carry_on(Some(Poll::Pending), cx)
     }
 
     /// Goes on with what the send under way has just said, if it was asked already.
