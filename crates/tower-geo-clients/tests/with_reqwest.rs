@@ -87,6 +87,36 @@ async fn refused_write_sends_nothing() {
     assert_eq!((calls.calls(), store.requests(Side::Primary)), (1, 0));
 }
 
+/// E3: also those who print the whole chain of sources print no signature, whatever went wrong.
+#[tokio::test]
+async fn no_error_in_the_chain_has_the_query() {
+    let (store, account) = local().await;
+    let geo = GeoClient::new(plain().build().unwrap(), &account.blob());
+    for side in Side::BOTH {
+        store.take_down(side).await.unwrap();
+    }
+    let insecure = plain().https_only(true).build().unwrap();
+    let insecure = GeoClient::new(insecure, &account.blob());
+    let url = format!("{}?sig=secret", cat(&store));
+    for (geo, url) in [
+        (&geo, url.as_str()),
+        (&insecure, url.as_str()),
+        (&geo, "http://127.0.0.1:9/elsewhere?sig=secret"),
+        (&geo, "ftp://127.0.0.1/elsewhere?sig=secret"),
+        (&geo, "data:,?sig=secret"),
+    ] {
+        let request = reqwest::Request::new(Method::GET, url.parse().unwrap());
+        let error = geo.execute(request).await.unwrap_err();
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            let (shown, debug) = (error.to_string(), format!("{error:?}"));
+            assert!(!shown.contains("secret"), "{url}: {shown}");
+            assert!(!debug.contains("secret"), "{url}: {debug}");
+            cause = error.source();
+        }
+    }
+}
+
 /// R10: the response says where it came from.
 #[tokio::test]
 async fn response_has_the_url_and_the_region_that_served() {
