@@ -19,7 +19,9 @@ use reqwest::{Body, Client, Response};
 use sas::account_sas;
 use support::{Cloud, Count, account, pattern, settings};
 use tower::ServiceBuilder;
-use tower_geo::{Account, ErrorKind, RequestOptions, Served, StorageService};
+use tower_geo::{
+    Account, Circuit, CircuitPhase, ErrorKind, RegionRef, RequestOptions, Served, StorageService,
+};
 use tower_geo_clients::geo_error;
 use tower_geo_clients::reqwest::{ExecuteError, GeoClient, ReqwestBodies, ReqwestService};
 use tower_geo_testkit::Side;
@@ -115,6 +117,44 @@ async fn no_error_in_the_chain_has_the_query() {
             cause = error.source();
         }
     }
+}
+
+/// T6: a body that breaks off where it comes from is no failure of the region, and no send that surely
+/// did nothing, whatever made it break off.
+#[tokio::test]
+async fn body_that_fails_by_itself_counts_against_no_region() {
+    let (store, account) = local().await;
+    let http = plain().build().unwrap();
+    let geo = GeoClient::new(http.clone(), &account.blob());
+    for cause in [
+        std::io::ErrorKind::Other,
+        std::io::ErrorKind::ConnectionRefused,
+        std::io::ErrorKind::TimedOut,
+    ] {
+        for _ in 0..4 {
+            // Later than the head, which is then on its way.
+            let pieces = futures::stream::iter([Ok("wo"), Err(std::io::Error::from(cause))]);
+            let pieces = pieces.then(async |piece| {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                piece
+            });
+            let put = http.put(cat(&store)).header("x-ms-blob-type", "BlockBlob");
+            let put = put.body(Body::wrap_stream(pieces)).build().unwrap();
+            let error = geo.execute(put).await.unwrap_err();
+            let ours = geo_error(&error).unwrap();
+            assert_eq!(ours.kind(), ErrorKind::UnknownOutcome, "{ours}");
+            assert!(!ours.was_never_sent(), "{cause}: {ours}");
+        }
+    }
+    for circuit in Circuit::BOTH {
+        let state = account.blob().circuit(&RegionRef::Primary, circuit);
+        let state = state.unwrap();
+        assert_eq!((state.phase, state.streak), (CircuitPhase::Closed, 0));
+    }
+    assert_eq!(
+        store.content(Side::Primary, "photos", "cat").unwrap(),
+        "meow"
+    );
 }
 
 /// R10: the response says where it came from.

@@ -27,6 +27,9 @@ pub trait ClassifyFault: fmt::Debug + Send + Sync {
     /// not be signed; with the feature `hyper-util`, that of a request which `hyper_util`'s client
     /// refuses to take, or of a URL which its connector does not (*scheme is not http*: the client
     /// has no TLS).
+    ///
+    /// That the body of the request failed while it was sent is known by hyper's error, whatever is
+    /// said here: it counts for no region either, and is not sent again.
     fn was_not_sent(&self, error: &(dyn StdError + 'static)) -> bool {
         own_fault(error).is_some()
     }
@@ -47,6 +50,12 @@ pub(crate) fn own_fault<'a>(
         }
         cause.is::<NotSent>()
     })
+}
+
+/// Whether the body of the request failed while it was sent: its source broke off, or the caller of
+/// a proxy has left. Hyper keeps the kind private, but names it, under whatever client.
+pub(crate) fn request_body_failed(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|cause| cause.to_string() == "error from user's Body stream")
 }
 
 /// The faults that can be told from the standard library's errors, and hyper-util's.

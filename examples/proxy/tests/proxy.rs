@@ -303,6 +303,34 @@ async fn upload_that_is_refused_while_it_is_sent_gets_the_refusal() {
     assert_eq!(store.requests_by(Side::Primary, &Method::PUT), 0);
 }
 
+/// T6: clients that leave in the middle of an upload take no write from the others.
+#[tokio::test]
+async fn uploads_that_are_broken_off_count_against_no_region() {
+    let (store, blob, proxy) = local().await;
+    let put = "PUT /contoso/photos/dog HTTP/1.1\r\nhost: proxy\r\nx-ms-blob-type: BlockBlob\r\n";
+    for rest in [
+        "content-length: 9\r\n\r\nwo",
+        "transfer-encoding: chunked\r\n\r\n2\r\nwo\r\nnext",
+    ] {
+        for _ in 0..4 {
+            let mut stream = TcpStream::connect(proxy).await.unwrap();
+            stream.write_all(put.as_bytes()).await.unwrap();
+            stream.write_all(rest.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            // Whether there is an answer depends on when the proxy sees the end.
+            drop(stream.read_to_end(&mut Vec::new()).await);
+        }
+    }
+    for circuit in tower_geo::Circuit::BOTH {
+        let state = blob
+            .circuit(&tower_geo::RegionRef::Primary, circuit)
+            .unwrap();
+        assert_eq!(state.streak, 0, "{circuit:?}");
+        assert_eq!(state.phase, tower_geo::CircuitPhase::Closed, "{circuit:?}");
+    }
+    assert!(store.content(Side::Primary, "photos", "dog").is_none());
+}
+
 /// A tunnel is not a request of storage: no region hears of it.
 #[tokio::test]
 async fn tunnels_are_refused() {
