@@ -55,7 +55,11 @@ pub(crate) fn own_fault<'a>(
 /// Whether the body of the request failed while it was sent: its source broke off, or the caller of
 /// a proxy has left. Hyper keeps the kind private, but names it, under whatever client.
 pub(crate) fn request_body_failed(error: &(dyn StdError + 'static)) -> bool {
-    chain(error).any(|cause| cause.to_string() == "error from user's Body stream")
+    chain(error).any(|cause| {
+        let text = cause.to_string();
+        // Over HTTP/2 the stream is reset from this side, and that is all that is told.
+        text == "error from user's Body stream" || text.starts_with("stream error sent by user: ")
+    })
 }
 
 /// The faults that can be told from the standard library's errors, and hyper-util's.
@@ -243,6 +247,27 @@ mod tests {
                 fault,
                 "{kind:?}"
             );
+        }
+    }
+
+    /// T6: what hyper says of a body of a request that failed, over HTTP/1.1 and HTTP/2; a reset that
+    /// came from the server is another matter.
+    #[test]
+    fn failed_request_body_is_told_from_a_reset() {
+        for (said, is_own) in [
+            ("error from user's Body stream", true),
+            (
+                "stream error sent by user: unexpected internal error detected",
+                true,
+            ),
+            (
+                "stream error received: unexpected internal error detected",
+                false,
+            ),
+            ("connection reset by peer", false),
+        ] {
+            let error = Wrapper(io::Error::other(said));
+            assert_eq!(request_body_failed(&error), is_own, "{said}");
         }
     }
 
