@@ -189,7 +189,7 @@ async fn request_is_pinned_by_an_extension() {
     let geo = GeoClient::new(http.clone(), &account.blob());
     let mut request: http::Request<Body> =
         http.get(cat(&store)).build().unwrap().try_into().unwrap();
-    let pin = tower_geo::RegionRef::Named("secondary".into());
+    let pin = RegionRef::Named("secondary".into());
     request
         .extensions_mut()
         .insert(RequestOptions::new().pin(pin));
@@ -230,7 +230,7 @@ async fn bytes_are_sent_again_and_streams_are_not() {
     account
         .blob()
         .operator()
-        .reset(&tower_geo::RegionRef::Named("primary".into()))
+        .reset(&RegionRef::Named("primary".into()))
         .unwrap();
     store.clear_arrivals();
     let chunks = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("woof"))]);
@@ -276,7 +276,7 @@ async fn answers_are_repeated_by_the_client_unless_switched_off() {
             account
                 .blob()
                 .operator()
-                .reset(&tower_geo::RegionRef::Named(region.into()))
+                .reset(&RegionRef::Named(region.into()))
                 .unwrap();
         }
         store.clear_arrivals();
