@@ -62,6 +62,14 @@
 //! without a body are to be sent again. With `buffer_bodies`, also with a cap of 0, `attempt_timeout`
 //! counts from the moment that the last byte was taken (T10).
 //!
+//! # In a server of axum
+//!
+//! Handlers call the stack as they would call the client: it is cheap to clone and can be part of the
+//! router's state. Before the handlers, a
+//! [`ReadOnlyGateLayer`](tower_geo::ReadOnlyGateLayer) of the same service that is told
+//! [`on_server`](tower_geo::ReadOnlyGateLayer::on_server) answers a write with 503 while the service
+//! is read-only.
+//!
 //! # Its own retries
 //!
 //! hyper sends a request again that a kept connection turns out not to have taken, on a new

@@ -19,7 +19,9 @@ use reqwest::{Body, Client, Response};
 use sas::account_sas;
 use support::{Cloud, Count, account, pattern, settings};
 use tower::ServiceBuilder;
-use tower_geo::{Account, ErrorKind, RequestOptions, Served, StorageService};
+use tower_geo::{
+    Account, Circuit, CircuitPhase, ErrorKind, RegionRef, RequestOptions, Served, StorageService,
+};
 use tower_geo_clients::geo_error;
 use tower_geo_clients::reqwest::{ExecuteError, GeoClient, ReqwestBodies, ReqwestService};
 use tower_geo_testkit::Side;
@@ -87,6 +89,74 @@ async fn refused_write_sends_nothing() {
     assert_eq!((calls.calls(), store.requests(Side::Primary)), (1, 0));
 }
 
+/// E3: also those who print the whole chain of sources print no signature, whatever went wrong.
+#[tokio::test]
+async fn no_error_in_the_chain_has_the_query() {
+    let (store, account) = local().await;
+    let geo = GeoClient::new(plain().build().unwrap(), &account.blob());
+    for side in Side::BOTH {
+        store.take_down(side).await.unwrap();
+    }
+    let insecure = plain().https_only(true).build().unwrap();
+    let insecure = GeoClient::new(insecure, &account.blob());
+    let url = format!("{}?sig=secret", cat(&store));
+    for (geo, url) in [
+        (&geo, url.as_str()),
+        (&insecure, url.as_str()),
+        (&geo, "http://127.0.0.1:9/elsewhere?sig=secret"),
+        (&geo, "ftp://127.0.0.1/elsewhere?sig=secret"),
+        (&geo, "data:,?sig=secret"),
+    ] {
+        let request = reqwest::Request::new(Method::GET, url.parse().unwrap());
+        let error = geo.execute(request).await.unwrap_err();
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            let (shown, debug) = (error.to_string(), format!("{error:?}"));
+            assert!(!shown.contains("secret"), "{url}: {shown}");
+            assert!(!debug.contains("secret"), "{url}: {debug}");
+            cause = error.source();
+        }
+    }
+}
+
+/// T6: a body that breaks off where it comes from is no failure of the region, and no send that surely
+/// did nothing, whatever made it break off.
+#[tokio::test]
+async fn body_that_fails_by_itself_counts_against_no_region() {
+    let (store, account) = local().await;
+    let http = plain().build().unwrap();
+    let geo = GeoClient::new(http.clone(), &account.blob());
+    for cause in [
+        std::io::ErrorKind::Other,
+        std::io::ErrorKind::ConnectionRefused,
+        std::io::ErrorKind::TimedOut,
+    ] {
+        for _ in 0..4 {
+            // Later than the head, which is then on its way.
+            let pieces = futures::stream::iter([Ok("wo"), Err(std::io::Error::from(cause))]);
+            let pieces = pieces.then(async |piece| {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                piece
+            });
+            let put = http.put(cat(&store)).header("x-ms-blob-type", "BlockBlob");
+            let put = put.body(Body::wrap_stream(pieces)).build().unwrap();
+            let error = geo.execute(put).await.unwrap_err();
+            let ours = geo_error(&error).unwrap();
+            assert_eq!(ours.kind(), ErrorKind::UnknownOutcome, "{ours}");
+            assert!(!ours.was_never_sent(), "{cause}: {ours}");
+        }
+    }
+    for circuit in Circuit::BOTH {
+        let state = account.blob().circuit(&RegionRef::Primary, circuit);
+        let state = state.unwrap();
+        assert_eq!((state.phase, state.streak), (CircuitPhase::Closed, 0));
+    }
+    assert_eq!(
+        store.content(Side::Primary, "photos", "cat").unwrap(),
+        "meow"
+    );
+}
+
 /// R10: the response says where it came from.
 #[tokio::test]
 async fn response_has_the_url_and_the_region_that_served() {
@@ -119,7 +189,7 @@ async fn request_is_pinned_by_an_extension() {
     let geo = GeoClient::new(http.clone(), &account.blob());
     let mut request: http::Request<Body> =
         http.get(cat(&store)).build().unwrap().try_into().unwrap();
-    let pin = tower_geo::RegionRef::Named("secondary".into());
+    let pin = RegionRef::Named("secondary".into());
     request
         .extensions_mut()
         .insert(RequestOptions::new().pin(pin));
@@ -160,7 +230,7 @@ async fn bytes_are_sent_again_and_streams_are_not() {
     account
         .blob()
         .operator()
-        .reset(&tower_geo::RegionRef::Named("primary".into()))
+        .reset(&RegionRef::Named("primary".into()))
         .unwrap();
     store.clear_arrivals();
     let chunks = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("woof"))]);
@@ -206,7 +276,7 @@ async fn answers_are_repeated_by_the_client_unless_switched_off() {
             account
                 .blob()
                 .operator()
-                .reset(&tower_geo::RegionRef::Named(region.into()))
+                .reset(&RegionRef::Named(region.into()))
                 .unwrap();
         }
         store.clear_arrivals();

@@ -17,7 +17,7 @@ use tower_geo_policy::verdict::Verdict;
 
 #[cfg(feature = "cosmos")]
 use crate::cosmos::Unread;
-use crate::faults::{ClassifyFault, StandardFaults, own_fault};
+use crate::faults::{ClassifyFault, StandardFaults, own_fault, request_body_failed};
 use crate::known::Known;
 use crate::redact::redact;
 use crate::runtime::State;
@@ -244,7 +244,9 @@ impl Error {
             error.inner.detail = Some(Detail::Text(not_sent_message(&*theirs)));
         } else {
             error = Self::of_kind(ErrorKind::Transport);
-            error.inner.never_sent = classify.classify(&*theirs).verdict() == Verdict::Unreachable;
+            // What made the body fail may itself be a connection, of somebody else's.
+            error.inner.never_sent = !request_body_failed(&*theirs)
+                && classify.classify(&*theirs).verdict() == Verdict::Unreachable;
         }
         error.inner.source = Some(theirs);
         error
@@ -391,11 +393,14 @@ impl Error {
     }
 
     /// What a service below reported, as a fault of the transport; `None` when a layer of ours
-    /// refused the request, or the client could not try, so that nothing has left.
+    /// refused the request, or the client could not try, so that nothing has left, or the caller's
+    /// body failed.
     pub(crate) fn fault(&self, classify: &dyn ClassifyFault) -> Option<Fault> {
         match (self.inner.kind, &self.inner.source) {
             _ if self.inner.timed_out => Some(Fault::TimedOut),
-            (ErrorKind::Transport, Some(source)) if !classify.was_not_sent(&**source) => {
+            (ErrorKind::Transport, Some(source))
+                if !classify.was_not_sent(&**source) && !request_body_failed(&**source) =>
+            {
                 Some(classify.classify(&**source))
             }
             (ErrorKind::Transport, Some(_)) => None,
@@ -409,6 +414,14 @@ impl Error {
             (ErrorKind::ReadOnly | ErrorKind::BreakerOpen | ErrorKind::Config, _) => None,
             (ErrorKind::NotReplayable | ErrorKind::Stale, _) => Some(Fault::Reset),
         }
+    }
+
+    /// Whether the body of the request failed while it was sent. What was sent of it may have been
+    /// processed all the same.
+    pub(crate) fn is_of_request_body(&self) -> bool {
+        let source = self.inner.source.as_deref();
+        self.inner.kind == ErrorKind::Transport
+            && source.is_some_and(|source| request_body_failed(source))
     }
 
     /// What kind of end this is.

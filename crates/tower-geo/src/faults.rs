@@ -27,6 +27,9 @@ pub trait ClassifyFault: fmt::Debug + Send + Sync {
     /// not be signed; with the feature `hyper-util`, that of a request which `hyper_util`'s client
     /// refuses to take, or of a URL which its connector does not (*scheme is not http*: the client
     /// has no TLS).
+    ///
+    /// That the body of the request failed while it was sent is known by hyper's error, whatever is
+    /// said here: it counts for no region either, and is not sent again.
     fn was_not_sent(&self, error: &(dyn StdError + 'static)) -> bool {
         own_fault(error).is_some()
     }
@@ -46,6 +49,16 @@ pub(crate) fn own_fault<'a>(
             return true;
         }
         cause.is::<NotSent>()
+    })
+}
+
+/// Whether the body of the request failed while it was sent: its source broke off, or the caller of
+/// a proxy has left. Hyper keeps the kind private, but names it, under whatever client.
+pub(crate) fn request_body_failed(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|cause| {
+        let text = cause.to_string();
+        // Over HTTP/2 the stream is reset from this side, and that is all that is told.
+        text == "error from user's Body stream" || text.starts_with("stream error sent by user: ")
     })
 }
 
@@ -234,6 +247,27 @@ mod tests {
                 fault,
                 "{kind:?}"
             );
+        }
+    }
+
+    /// T6: what hyper says of a body of a request that failed, over HTTP/1.1 and HTTP/2; a reset that
+    /// came from the server is another matter.
+    #[test]
+    fn failed_request_body_is_told_from_a_reset() {
+        for (said, is_own) in [
+            ("error from user's Body stream", true),
+            (
+                "stream error sent by user: unexpected internal error detected",
+                true,
+            ),
+            (
+                "stream error received: unexpected internal error detected",
+                false,
+            ),
+            ("connection reset by peer", false),
+        ] {
+            let error = Wrapper(io::Error::other(said));
+            assert_eq!(request_body_failed(&error), is_own, "{said}");
         }
     }
 

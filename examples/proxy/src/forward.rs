@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{
     CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{StatusCode, Version};
+use http::{Method, StatusCode, Version};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_geo::body::ReplayBody;
@@ -17,10 +17,11 @@ use tower_geo::{BoxError, GeoService, Served};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::upload::Upload;
 use crate::{problem, state};
 
 /// The body that the proxy's client sends.
-pub type Body = ReplayBody<axum::body::Body>;
+pub type Body = ReplayBody<Upload>;
 
 /// The proxy of one service: forwards everything but `/-/geo` through `client`.
 ///
@@ -49,7 +50,7 @@ where
 #[derive(Clone)]
 struct Proxy {
     service: GeoService,
-    stack: BoxCloneSyncService<Request, Response, tower_geo::Error>,
+    stack: BoxCloneSyncService<http::Request<Upload>, Response, tower_geo::Error>,
 }
 
 async fn show_state(State(proxy): State<Proxy>) -> Response {
@@ -57,6 +58,10 @@ async fn show_state(State(proxy): State<Proxy>) -> Response {
 }
 
 async fn forward(State(proxy): State<Proxy>, mut request: Request) -> Response {
+    if request.method() == Method::CONNECT {
+        // It asks this proxy for a tunnel, and a storage account has none to offer.
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
     let Some(uri) = at_primary(&proxy.service, request.uri()) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -67,9 +72,10 @@ async fn forward(State(proxy): State<Proxy>, mut request: Request) -> Response {
     headers.remove(HOST);
     // Answered here: the server says "continue" when the body is asked for, which is when there is
     // a connection to send it on. A refused upload is never begun.
-    headers.remove(EXPECT);
+    let waits = headers.remove(EXPECT).is_some();
     remove_hop_by_hop(headers);
 
+    let request = request.map(|body| Upload::new(body, waits));
     match proxy.stack.oneshot(request).await {
         Ok(mut response) => {
             remove_hop_by_hop(response.headers_mut());
@@ -94,8 +100,8 @@ fn at_primary(service: &GeoService, uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// What is about one connection stays on it (RFC 9110, 7.6.1). Lengths and trailers are written
-/// anew from the body.
+/// What is about one connection stays on it (RFC 9110, 7.6.1). Lengths are written anew from the
+/// body.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -114,7 +120,6 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         PROXY_AUTHENTICATE,
         PROXY_AUTHORIZATION,
         TE,
-        TRAILER,
         TRANSFER_ENCODING,
         UPGRADE,
     ] {

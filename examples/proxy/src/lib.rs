@@ -15,7 +15,11 @@
 //! | an answer | handed on as it is; `x-geo-region` and `x-geo-sends` tell of a redirect or a retry |
 //! | a refusal of the stack | 503 with `Retry-After` and a problem body (RFC 9457) |
 //! | no answer | 502, or 504 if time was up |
+//! | an upload that is answered before it has ended | the rest is taken for up to 30 s and thrown away: a client that is still writing gets the answer, not a reset |
 //! | `GET /-/geo` | the state of the service, as JSON; no container can be called `-` |
+//!
+//! Ctrl-C or SIGTERM: no connections are taken any more, requests under way are finished within
+//! `--grace` (25 s). A second signal ends at once.
 //!
 //! # What it costs
 //!
@@ -37,5 +41,7 @@
 mod forward;
 mod problem;
 mod state;
+mod upload;
 
 pub use forward::{Body, router};
+pub use upload::Upload;

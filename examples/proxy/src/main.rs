@@ -1,9 +1,9 @@
 //! Runs the proxy. `geo-proxy --help` says how.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
-
 mod options;
 
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tower_geo::{BoxError, FreshConnectionsLayer, HyperClients};
 use tower_layer::Layer;
 
@@ -28,7 +29,7 @@ async fn main() -> ExitCode {
     match run(options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("geo-proxy: {error}");
+            say(io::stderr(), format_args!("geo-proxy: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -58,11 +59,18 @@ async fn run(options: Options) -> Result<(), BoxError> {
         .max_age(Duration::from_secs(600))
         .layer(clients.client::<Body>());
 
+    let mut signals = Signals::new()?;
     let (stop, _) = watch::channel(());
     let mut servers = JoinSet::new();
     for (service, addr) in options.services()? {
-        let listener = TcpListener::bind(addr).await?;
-        println!("{} on http://{}", service.name(), listener.local_addr()?);
+        let listener = TcpListener::bind(addr).await;
+        let listener =
+            listener.map_err(|error| format!("{} on {addr}: {error}", service.name()))?;
+        let addr = listener.local_addr()?;
+        say(
+            io::stdout(),
+            format_args!("{} on http://{addr}", service.name()),
+        );
         // What is small leaves at once. A connection that refuses that is as good, but slower.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let app = router(&service, options.keep, client.clone());
@@ -76,26 +84,70 @@ async fn run(options: Options) -> Result<(), BoxError> {
                 .await
         });
     }
-    signal().await?;
-    println!("stopping: requests under way are finished");
+    signals.next().await;
+    say(
+        io::stdout(),
+        format_args!("stopping: requests under way are finished"),
+    );
     stop.send_replace(());
-    while let Some(ended) = servers.join_next().await {
-        ended??;
-    }
-    Ok(())
-}
-
-/// Waits for Ctrl-C, or for what a service manager sends.
-async fn signal() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed,
-            _ = terminate.recv() => Ok(()),
+    let finished = async {
+        while let Some(ended) = servers.join_next().await {
+            ended??;
+        }
+        Ok(())
+    };
+    // A client that is slow, or says no more, must not keep the program from ending.
+    tokio::select! {
+        finished = finished => finished,
+        () = signals.next() => Err("told twice to stop: what was under way is cut off".into()),
+        () = sleep(Duration::from_secs(options.grace)) => {
+            Err("time was up: what was under way is cut off".into())
         }
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
+}
+
+/// Nobody has to read it: `geo-proxy | head -1` must go on, where `println!` would panic.
+fn say(mut to: impl Write, line: fmt::Arguments<'_>) {
+    drop(writeln!(to, "{line}"));
+}
+
+/// Ctrl-C, and what a service manager sends.
+struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    #[expect(clippy::unnecessary_wraps, reason = "it can fail elsewhere")]
+    const fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // There is nothing to wait for.
+            std::future::pending::<()>().await;
+        }
+    }
 }

@@ -52,6 +52,9 @@ pub(crate) struct Options {
     /// How many bytes of each request body are kept, to send it again.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     pub(crate) keep: usize,
+    /// How long requests under way may go on after the first Ctrl-C or SIGTERM; a second ends them.
+    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    pub(crate) grace: u64,
 }
 
 const SERVICES: [StorageService; 3] = [
@@ -148,6 +151,7 @@ mod tests {
             ("--colour red", "--colour"),
             ("--account a --mode nowhere", "--mode"),
             ("--account a --keep much", "--keep"),
+            ("--account a --grace ever", "--grace"),
             ("--account a --blob here", "--blob"),
         ] {
             let error = options(line).unwrap_err().to_string();

@@ -6,6 +6,7 @@ mod support;
 
 use std::net::SocketAddr;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -274,6 +275,113 @@ async fn upload_that_would_be_refused_is_never_begun() {
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
 }
 
+/// G2: a client that does not ask first, and writes all that it has before it reads, gets the refusal
+/// and no reset; the connection is good for its next request.
+#[tokio::test]
+async fn upload_that_is_refused_while_it_is_sent_gets_the_refusal() {
+    let (store, blob, proxy) = local().await;
+    blob.operator().read_only();
+    let body = vec![7; 16 << 20];
+    let length = body.len();
+    let put = format!(
+        "PUT /contoso/photos/dog HTTP/1.1\r\nhost: proxy\r\nx-ms-blob-type: BlockBlob\r\n\
+         content-length: {length}\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    stream.write_all(put.as_bytes()).await.unwrap();
+    // The refusal is there before the body is.
+    stream.readable().await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    let answer = head(&mut stream, "").await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    let length = answer.split_once("content-length: ").unwrap().1;
+    let length = length.lines().next().unwrap().parse().unwrap();
+    stream.read_exact(&mut vec![0; length]).await.unwrap();
+    let get = "GET /contoso/photos/cat HTTP/1.1\r\nhost: proxy\r\n\r\n";
+    let answer = head(&mut stream, get).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(store.requests_by(Side::Primary, &Method::PUT), 0);
+}
+
+/// T6: clients that leave in the middle of an upload take no write from the others.
+#[tokio::test]
+async fn uploads_that_are_broken_off_count_against_no_region() {
+    let (store, blob, proxy) = local().await;
+    let put = "PUT /contoso/photos/dog HTTP/1.1\r\nhost: proxy\r\nx-ms-blob-type: BlockBlob\r\n";
+    for rest in [
+        "content-length: 9\r\n\r\nwo",
+        "transfer-encoding: chunked\r\n\r\n2\r\nwo\r\nnext",
+    ] {
+        for _ in 0..4 {
+            let mut stream = TcpStream::connect(proxy).await.unwrap();
+            stream.write_all(put.as_bytes()).await.unwrap();
+            stream.write_all(rest.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            // Whether there is an answer depends on when the proxy sees the end.
+            drop(stream.read_to_end(&mut Vec::new()).await);
+        }
+    }
+    for circuit in tower_geo::Circuit::BOTH {
+        let state = blob
+            .circuit(&tower_geo::RegionRef::Primary, circuit)
+            .unwrap();
+        assert_eq!(state.streak, 0, "{circuit:?}");
+        assert_eq!(state.phase, tower_geo::CircuitPhase::Closed, "{circuit:?}");
+    }
+    assert!(store.content(Side::Primary, "photos", "dog").is_none());
+}
+
+/// A tunnel is not a request of storage: no region hears of it.
+#[tokio::test]
+async fn tunnels_are_refused() {
+    let (store, _blob, proxy) = local().await;
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let connect = "CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere:443\r\n\r\n";
+    let answer = head(&mut stream, connect).await;
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert_eq!(store.requests(Side::Primary), 0);
+}
+
+/// Trailers that are announced go through, both ways.
+#[tokio::test]
+async fn trailers_go_through() {
+    let blob = GeoService::azure_storage("https://contoso.blob.core.windows.net");
+    let blob = blob.build().unwrap();
+    let seen = Arc::new(Mutex::new(None));
+    let keep = seen.clone();
+    let client = tower::service_fn(move |request: Request<geo_proxy::Body>| {
+        let keep = keep.clone();
+        async move {
+            let body = request.into_body().collect().await?;
+            *keep.lock().unwrap() = body.trailers().cloned();
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-sum", "2".parse().unwrap());
+            let frames = [
+                http_body::Frame::data(Bytes::from_static(b"meow")),
+                http_body::Frame::trailers(trailers),
+            ];
+            let frames = frames.map(Ok::<_, std::io::Error>);
+            let answer = http::Response::builder().header("trailer", "x-sum");
+            answer
+                .body(StreamBody::new(futures::stream::iter(frames)))
+                .map_err(tower_geo::BoxError::from)
+        }
+    });
+    let proxy = serve(router(&blob, 1 << 10, client)).await;
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let put = "PUT /contoso/photos/cat HTTP/1.1\r\nhost: proxy\r\nconnection: te, close\r\nte: trailers\r\n\
+               x-ms-blob-type: BlockBlob\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n\
+               4\r\nwoof\r\n0\r\nx-sum: 1\r\n\r\n";
+    stream.write_all(put.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.ends_with("4\r\nmeow\r\n0\r\nx-sum: 2\r\n\r\n"),
+        "{answer}"
+    );
+    assert_eq!(seen.lock().unwrap().as_ref().unwrap()["x-sum"], "1");
+}
+
 /// T6: chunked bodies stream through; one that is small is kept and sent again.
 #[tokio::test]
 async fn chunked_bodies_go_through_and_small_ones_are_sent_again() {
@@ -305,11 +413,12 @@ async fn chunked_bodies_go_through_and_small_ones_are_sent_again() {
 
 /// The program, and where it listens for blobs.
 #[cfg(unix)]
-async fn program(store: &TwoRegionStore) -> (Child, String) {
+async fn program(store: &TwoRegionStore, more: &[&str]) -> (Child, String) {
     let [primary, secondary] = Side::BOTH.map(|side| store.endpoint(side));
     let mut program = Command::new(env!("CARGO_BIN_EXE_geo-proxy"))
         .args(["--blob", "127.0.0.1:0", "--blob-endpoint"])
         .arg(format!("{primary},{secondary}"))
+        .args(more)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -317,9 +426,15 @@ async fn program(store: &TwoRegionStore) -> (Child, String) {
     let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     let addr = line.strip_prefix("blob on http://").unwrap().to_owned();
-    // It says one more thing, and must find somebody who listens.
-    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    // It says one more thing, to nobody.
     (program, addr)
+}
+
+#[cfg(unix)]
+async fn terminate(program: &Child) {
+    let pid = program.id().unwrap().to_string();
+    let kill = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(kill.await.unwrap().success());
 }
 
 /// A request that is under way when the program is told to stop gets its answer.
@@ -327,7 +442,7 @@ async fn program(store: &TwoRegionStore) -> (Child, String) {
 #[tokio::test]
 async fn program_finishes_what_is_under_way_and_ends() {
     let (store, ..) = local().await;
-    let (mut program, addr) = program(&store).await;
+    let (mut program, addr) = program(&store, &[]).await;
     let slow = RegionState::Slow(Duration::from_millis(500));
     store.set(Side::Primary, slow).await.unwrap();
     let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
@@ -336,9 +451,7 @@ async fn program_finishes_what_is_under_way_and_ends() {
     while store.requests(Side::Primary) == 0 {
         tokio::task::yield_now().await;
     }
-    let pid = program.id().unwrap().to_string();
-    let kill = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(kill.await.unwrap().success());
+    terminate(&program).await;
     let body = get
         .await
         .unwrap()
@@ -352,12 +465,46 @@ async fn program_finishes_what_is_under_way_and_ends() {
     assert!(ended.unwrap().unwrap().success());
 }
 
+/// A client that says no more in the middle of a request keeps the program from ending for as long
+/// as it was told, or until it is told to stop again.
+#[cfg(unix)]
+#[tokio::test]
+async fn program_ends_although_a_client_is_stuck() {
+    let (store, ..) = local().await;
+    for (more, again) in [(["--grace", "1"], false), (["--grace", "3600"], true)] {
+        let (mut program, addr) = program(&store, &more).await;
+        let mut stuck = TcpStream::connect(&addr).await.unwrap();
+        stuck.write_all(b"GET /contoso/photos/c").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        terminate(&program).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(program.try_wait().unwrap().is_none(), "it waits");
+        if again {
+            terminate(&program).await;
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(20), program.wait()).await;
+        assert_eq!(ended.unwrap().unwrap().code(), Some(1), "{more:?}");
+    }
+}
+
+/// The program says which of its addresses it cannot have.
+#[tokio::test]
+async fn address_in_use_is_named() {
+    let (_store, _blob, used) = local().await;
+    let program = Command::new(env!("CARGO_BIN_EXE_geo-proxy"))
+        .args(["--account", "contoso", "--blob", "127.0.0.1:0"])
+        .args(["--queue", &used.to_string()])
+        .output();
+    let error = String::from_utf8(program.await.unwrap().stderr).unwrap();
+    assert!(error.contains(&format!("queue on {used}")), "{error}");
+}
+
 /// 64 MiB up and down, and the program never holds more than a part of it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn large_bodies_stream_through_in_little_memory() {
     let (store, ..) = local().await;
-    let (program, addr) = program(&store).await;
+    let (program, addr) = program(&store, &[]).await;
     let content = Bytes::from(vec![7; 64 << 20]);
     let client: TestClient<Full<Bytes>> = ClientBuilder::new().build().unwrap();
     let url = format!("http://{addr}/contoso/photos/large");

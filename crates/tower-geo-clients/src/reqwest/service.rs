@@ -16,7 +16,8 @@ use tower_service::Service;
 ///
 /// Always a [`reqwest::Error`](Error). One that says that the request could not be built (a URI that is
 /// not absolute, `http` where only `https` is allowed) is wrapped in [`NotSent`]: the program is to
-/// blame, and no region.
+/// blame, and no region. The URL that it names has no query: a shared access signature does not get
+/// into logs that print the chain of sources.
 ///
 /// # Cancellation
 ///
@@ -73,7 +74,10 @@ impl Future for SendFuture {
     }
 }
 
-fn blame(error: Error) -> BoxError {
+fn blame(mut error: Error) -> BoxError {
+    if let Some(url) = error.url_mut() {
+        url.set_query(None);
+    }
     if error.is_builder() {
         NotSent::new(error).into()
     } else {

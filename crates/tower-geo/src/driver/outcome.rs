@@ -120,7 +120,10 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
         if error.kind() == crate::ErrorKind::Config {
             return self.cannot_be_sent(error);
         }
-        let Some(fault) = error.fault(&*self.state.extra().faults) else {
+        let fault = error.fault(&*self.state.extra().faults);
+        // That the caller's body failed is no fault of the region, but it has left.
+        let fault = fault.or_else(|| error.is_of_request_body().then_some(Fault::Reset));
+        let Some(fault) = fault else {
             self.operation.not_sent(&self.state);
             if !stayed {
                 return None;
