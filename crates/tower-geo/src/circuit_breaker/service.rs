@@ -162,7 +162,8 @@ where
             return self.call_with_extensions(request);
         }
         match self.admit(&mut request, None) {
-            Ok(watch) => self.send(request, watch),
+            Ok(Some(watch)) => self.send(request, watch),
+            Ok(None) => self.pass(request),
             Err(error) => self.refuse(error),
         }
     }
@@ -170,16 +171,23 @@ where
 
 impl<S: Clone> CircuitBreaker<S> {
     #[inline(always)]
-    fn send<B>(&mut self, request: Request<B>, watch: Option<Watch>) -> ResponseFuture<S::Future>
+    fn send<B>(&mut self, request: Request<B>, watch: Watch) -> ResponseFuture<S::Future>
     where
         S: Service<Request<B>>,
     {
-        let service = service_id(&self.state);
-        let _scope = match watch {
-            Some(_) => scope::enter_own(service, Rank::Breaker),
-            None => scope::enter(service, Rank::Breaker),
-        };
-        ResponseFuture::sending(self.inner.call(request), watch)
+        let _scope = scope::enter_own(service_id(&self.state), Rank::Breaker);
+        ResponseFuture::sending(self.inner.call(request), Some(watch))
+    }
+
+    /// Sends what is not counted. Apart, so that the usual send is built once, and where it is to
+    /// be.
+    #[inline(never)]
+    fn pass<B>(&mut self, request: Request<B>) -> ResponseFuture<S::Future>
+    where
+        S: Service<Request<B>>,
+    {
+        let _scope = scope::enter(service_id(&self.state), Rank::Breaker);
+        ResponseFuture::sending(self.inner.call(request), None)
     }
 
     /// There may be something that a layer above hands on.
@@ -189,11 +197,12 @@ impl<S: Clone> CircuitBreaker<S> {
         S: Service<Request<B>>,
     {
         if BackgroundSend::is_of(request.extensions(), &self.state) {
-            return self.send(request, None);
+            return self.pass(request);
         }
         let handoff = Handoff::take(request.extensions_mut(), &self.state);
         match self.admit(&mut request, handoff.as_ref()) {
-            Ok(watch) => self.send(request, watch),
+            Ok(Some(watch)) => self.send(request, watch),
+            Ok(None) => self.pass(request),
             Err(error) => self.refuse(error),
         }
     }

@@ -145,6 +145,8 @@ impl<S, P, RB, PB> Driver<S, P, Response<RB>, PB> {
     }
 
     /// `Ready` when it is time to do something about the send under way.
+    // Every call that waits comes by here.
+    #[inline(always)]
     pub(super) fn poll_time<B>(
         &mut self,
         mut timer: Pin<&mut Option<Sleep>>,

@@ -36,7 +36,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// The opening of a request on the healthy path, for the layer of that rank. None if there is
     /// more to say: then [`start`] looks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of<B>(state: &State, rank: Rank, request: &Request<B>) -> Option<Self> {
         let runtime = state.extra();
         #[cfg(feature = "cosmos")]
