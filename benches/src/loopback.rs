@@ -1,9 +1,9 @@
 //! hyper on loopback, with the stack and without, in one process.
 //!
-//! A server on a thread of its own; the client and its callers on another. Rounds of *bare*, *stack*
-//! and a second *bare* follow each other in changing order, and each round gives two ratios: with
-//! the stack against without, and bare against bare. The latter says how much of the former is
-//! chance.
+//! A server on a thread of its own; the client and its callers on another. Rounds of *bare*, *stack*,
+//! *floor* and a second *bare* follow each other in changing order, and each round gives three ratios:
+//! with the stack against without, with the floor against without, and bare against bare. The last
+//! says how much of the others is chance.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -29,13 +29,16 @@ use crate::measure::allocations::uncounted;
 use crate::measure::clock::{thread_cpu, wall};
 use crate::measure::spread::{at, round};
 use crate::measure::{Measured, Spread};
-use crate::row::{OURS, Row, Work};
+use crate::row::{FLOOR, OURS, Row, Work};
+use crate::rows::layered;
 
 type Sent = Request<Full<Bytes>>;
 type Bare = Client<HttpConnector, Full<Bytes>>;
 
 /// The goal asks for 21 at least.
 const ROUNDS: usize = 41;
+/// Connections are made, and code is paged in, before anything counts.
+const WARM_UP: usize = 2;
 const CALLERS: usize = 8;
 const CALLS: usize = 3_000;
 
@@ -46,10 +49,22 @@ pub(crate) enum Protocol {
 }
 
 /// One of the rows that are measured together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) protocol: Protocol,
-    pub(crate) with_stack: bool,
+    pub(crate) under: Under,
+}
+
+/// What the client is under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Under {
+    Nothing,
+    Stack,
+    Floor,
+}
+
+impl Under {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Stack, Self::Floor];
 }
 
 /// What only requests over a connection have.
@@ -72,28 +87,42 @@ pub(crate) const ROWS: &[Row] = &[
         "hyper",
         "GET over HTTP/1.1, 8 callers; `ratio` is bare against bare",
         Protocol::Http1,
-        false,
+        Under::Nothing,
     ),
     row(
         "hyper/stack",
         OURS,
         "the same with all four layers; `ratio` is throughput against hyper/bare",
         Protocol::Http1,
-        true,
+        Under::Stack,
+    ),
+    row(
+        "hyper/stack",
+        FLOOR,
+        "the same with the floor of stack/request; `ratio` is throughput against hyper/bare",
+        Protocol::Http1,
+        Under::Floor,
     ),
     row(
         "hyper/bare-http2",
         "hyper",
         "GET over one connection of HTTP/2, 8 callers; `ratio` is bare against bare",
         Protocol::Http2,
-        false,
+        Under::Nothing,
     ),
     row(
         "hyper/stack-http2",
         OURS,
         "the same with all four layers; `ratio` is throughput against hyper/bare-http2",
         Protocol::Http2,
-        true,
+        Under::Stack,
+    ),
+    row(
+        "hyper/stack-http2",
+        FLOOR,
+        "the same with the floor of stack/request; `ratio` is throughput against hyper/bare-http2",
+        Protocol::Http2,
+        Under::Floor,
     ),
 ];
 
@@ -102,21 +131,18 @@ const fn row(
     who: &'static str,
     about: &'static str,
     protocol: Protocol,
-    with_stack: bool,
+    under: Under,
 ) -> Row {
     Row {
         name,
         who,
         about,
-        work: Work::Loopback(Side {
-            protocol,
-            with_stack,
-        }),
+        work: Work::Loopback(Side { protocol, under }),
     }
 }
 
-/// The rows of a protocol: bare, then with the stack.
-pub(crate) fn measure(protocol: Protocol) -> Result<[Measured; 2], String> {
+/// The rows of a protocol: bare, with the stack, with the floor.
+pub(crate) fn measure(protocol: Protocol) -> Result<[Measured; 3], String> {
     // Threads of their own: the one that calls may be in a runtime already.
     std::thread::scope(|scope| {
         let client = scope.spawn(|| {
@@ -129,100 +155,120 @@ pub(crate) fn measure(protocol: Protocol) -> Result<[Measured; 2], String> {
     })
 }
 
-fn on_this_thread(protocol: Protocol) -> Result<[Measured; 2], String> {
+fn on_this_thread(protocol: Protocol) -> Result<[Measured; 3], String> {
     let server = Server::start(protocol)?;
     let runtime = runtime()?;
-    let (a, b, below) = (client(protocol), client(protocol), client(protocol));
-    let stack = service(server.address)?.layer().clone_bodies().layer(below);
-    let request = request(server.address)?;
+    let (a, b) = (client(protocol), client(protocol));
+    let primary = format!("http://{}/contoso", server.address);
+    let layer = service(&primary)?.layer().clone_bodies();
+    let stack = layer.layer(client(protocol));
+    let secondary = format!("{primary}-secondary");
+    let (_alive, floor) = layered(client(protocol), &primary, &secondary);
+    let request = request(&primary)?;
     runtime.block_on(async {
         let mut rounds = Rounds::default();
-        // Connections are made, and code is paged in, before anything counts.
-        for _ in 0..2 {
-            batch(&a, &request).await?;
-            batch(&b, &request).await?;
-            batch(&stack, &request).await?;
-        }
-        for number in 0..ROUNDS {
+        for number in 0..WARM_UP + ROUNDS {
+            let mut round = Round::default();
             // In changing order, so that a drift favours nobody.
-            let (bare, with, again) = match number % 3 {
-                0 => {
-                    let bare = batch(&a, &request).await?;
-                    let with = batch(&stack, &request).await?;
-                    (bare, with, batch(&b, &request).await?)
+            for place in 0..4 {
+                match (number + place) % 4 {
+                    0 => round.bare = batch(&a, &request).await?,
+                    1 => round.stack = batch(&stack, &request).await?,
+                    2 => round.floor = batch(&floor, &request).await?,
+                    _ => round.again = batch(&b, &request).await?,
                 }
-                1 => {
-                    let with = batch(&stack, &request).await?;
-                    let bare = batch(&a, &request).await?;
-                    (bare, with, batch(&b, &request).await?)
-                }
-                _ => {
-                    let again = batch(&b, &request).await?;
-                    let bare = batch(&a, &request).await?;
-                    (bare, batch(&stack, &request).await?, again)
-                }
-            };
-            rounds.add(bare, with, again);
+            }
+            if number >= WARM_UP {
+                rounds.add(round);
+            }
         }
         Ok(rounds.found(protocol))
     })
 }
 
-/// What all rounds have given, for bare (0) and stack (1).
+/// One batch of each.
 #[derive(Default)]
-struct Rounds {
-    throughput: [Vec<f64>; 2],
-    latencies: [Vec<f64>; 2],
-    cpu: [Vec<f64>; 2],
-    ratio: [Vec<f64>; 2],
-    cpu_ratio: [Vec<f64>; 2],
+struct Round {
+    bare: Batch,
+    stack: Batch,
+    floor: Batch,
+    again: Batch,
+}
+
+/// What all rounds have given, in the order of [`Under::ALL`].
+#[derive(Default)]
+struct Rounds([Figured; 3]);
+
+#[derive(Default)]
+struct Figured {
+    throughput: Vec<f64>,
+    latencies: Vec<f64>,
+    cpu: Vec<f64>,
+    ratio: Vec<f64>,
+    cpu_ratio: Vec<f64>,
+}
+
+impl Figured {
+    fn add(&mut self, batch: Batch) {
+        self.throughput.push(batch.throughput);
+        self.cpu.push(batch.cpu_us);
+        self.latencies.extend(batch.latencies_us);
+    }
+
+    fn compare(&mut self, batch: &Batch, bare: &Batch) {
+        self.ratio.push(batch.throughput / bare.throughput);
+        self.cpu_ratio.push(batch.cpu_us / bare.cpu_us);
+    }
+
+    fn found(mut self, row: &Row) -> Measured {
+        self.latencies.sort_by(f64::total_cmp);
+        let pairs = u32::try_from(self.ratio.len()).unwrap_or(u32::MAX);
+        let spread = |samples, digits| Spread::of(samples).unwrap_or_default().rounded(digits);
+        let percentile = |share| round(at(&self.latencies, share).unwrap_or_default(), 1);
+        Measured {
+            row: row.name.to_owned(),
+            who: row.who.to_owned(),
+            about: row.about.to_owned(),
+            ratio: Some(spread(self.ratio, 3)),
+            loopback: Some(Figures {
+                throughput: spread(self.throughput, 0).median,
+                p50_us: percentile(0.5),
+                p99_us: percentile(0.99),
+                cpu_us: spread(self.cpu, 2).median,
+                cpu_ratio: spread(self.cpu_ratio, 3),
+                pairs,
+            }),
+            ..Measured::default()
+        }
+    }
 }
 
 impl Rounds {
-    fn add(&mut self, bare: Batch, with: Batch, again: Batch) {
-        self.ratio[0].push(again.throughput / bare.throughput);
-        self.ratio[1].push(with.throughput / bare.throughput);
-        self.cpu_ratio[0].push(again.cpu_us / bare.cpu_us);
-        self.cpu_ratio[1].push(with.cpu_us / bare.cpu_us);
-        for (side, batch) in [(0, bare), (0, again), (1, with)] {
-            self.throughput[side].push(batch.throughput);
-            self.cpu[side].push(batch.cpu_us);
-            self.latencies[side].extend(batch.latencies_us);
-        }
+    fn add(&mut self, round: Round) {
+        let [bare, stack, floor] = &mut self.0;
+        bare.compare(&round.again, &round.bare);
+        stack.compare(&round.stack, &round.bare);
+        floor.compare(&round.floor, &round.bare);
+        bare.add(round.bare);
+        bare.add(round.again);
+        stack.add(round.stack);
+        floor.add(round.floor);
     }
 
-    fn found(mut self, protocol: Protocol) -> [Measured; 2] {
-        [0, 1].map(|side| {
-            let mut latencies = std::mem::take(&mut self.latencies[side]);
-            latencies.sort_by(f64::total_cmp);
-            let spread = |samples: &mut Vec<f64>, digits| {
-                let samples = std::mem::take(samples);
-                Spread::of(samples).unwrap_or_default().rounded(digits)
-            };
-            let pairs = u32::try_from(self.ratio[side].len()).unwrap_or(u32::MAX);
-            let row = ROWS.iter().find(|row| {
-                matches!(row.work, Work::Loopback(is)
-                    if is.protocol == protocol && is.with_stack == (side == 1))
-            });
-            Measured {
-                row: row.map(|row| row.name.to_owned()).unwrap_or_default(),
-                who: row.map(|row| row.who.to_owned()).unwrap_or_default(),
-                about: row.map(|row| row.about.to_owned()).unwrap_or_default(),
-                ratio: Some(spread(&mut self.ratio[side], 3)),
-                loopback: Some(Figures {
-                    throughput: spread(&mut self.throughput[side], 0).median,
-                    p50_us: round(at(&latencies, 0.5).unwrap_or_default(), 1),
-                    p99_us: round(at(&latencies, 0.99).unwrap_or_default(), 1),
-                    cpu_us: spread(&mut self.cpu[side], 2).median,
-                    cpu_ratio: spread(&mut self.cpu_ratio[side], 3),
-                    pairs,
-                }),
-                ..Measured::default()
+    fn found(self, protocol: Protocol) -> [Measured; 3] {
+        let mut figured = self.0.into_iter();
+        Under::ALL.map(|under| {
+            let side = Side { protocol, under };
+            let is_side = |row: &&Row| matches!(row.work, Work::Loopback(is) if is == side);
+            match (figured.next(), ROWS.iter().find(is_side)) {
+                (Some(figured), Some(row)) => figured.found(row),
+                _ => Measured::default(),
             }
         })
     }
 }
 
+#[derive(Default)]
 struct Batch {
     throughput: f64,
     cpu_us: f64,
@@ -293,18 +339,18 @@ fn client(protocol: Protocol) -> Bare {
         .build(connector)
 }
 
-fn service(server: SocketAddr) -> Result<GeoService, String> {
-    GeoService::azure_storage(format!("http://{server}/contoso"))
+fn service(primary: &str) -> Result<GeoService, String> {
+    GeoService::azure_storage(primary)
         .storage_service(StorageService::Blob)
         .location_mode(LocationMode::PrimaryThenSecondary)
         .build()
         .map_err(|error| error.to_string())
 }
 
-fn request(server: SocketAddr) -> Result<Sent, String> {
+fn request(primary: &str) -> Result<Sent, String> {
     let mut request = crate::rows::subject::with_headers()();
     *request.body_mut() = Full::default();
-    *request.uri_mut() = format!("http://{server}/contoso/photos/1")
+    *request.uri_mut() = format!("{primary}/photos/1")
         .parse()
         .map_err(|error: http::uri::InvalidUri| error.to_string())?;
     Ok(request)

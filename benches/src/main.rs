@@ -236,10 +236,11 @@ fn measure_all(rows: &[&Row], want: Want) -> Result<Vec<Measured>, String> {
             measured.push(measure::measure(row, want, instructions));
             continue;
         };
-        if !loopback.iter().any(|found| found.row == row.name) {
+        let is_it = |found: &&Measured| found.row == row.name && found.who == row.who;
+        if !loopback.iter().any(|found| is_it(&found)) {
             loopback.extend(loopback::measure(side.protocol)?);
         }
-        measured.extend(loopback.iter().find(|found| found.row == row.name).cloned());
+        measured.extend(loopback.iter().find(is_it).cloned());
     }
     Ok(measured)
 }

@@ -193,11 +193,14 @@ pub(crate) fn times(rows: &[Measured]) -> String {
             );
             Some((told, loopback.pairs))
         };
-        if let (Some((bare, pairs)), Some((with, _))) = (ratios(bare, "hyper"), ratios(stack, OURS))
-        {
+        if let (Some((bare, pairs)), Some((with, _)), Some((floor, _))) = (
+            ratios(bare, "hyper"),
+            ratios(stack, OURS),
+            ratios(stack, FLOOR),
+        ) {
             _ = writeln!(
                 text,
-                "| {title} | × | {with} | bare against bare, {pairs} pairs: {bare} | | |"
+                "| {title} | × | {with} | floor: {floor}; bare against bare, {pairs} pairs: {bare} | | |"
             );
         }
     }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Response;
-use http_body::Body as _;
+use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower_geo::BreakerSettings;
@@ -29,16 +29,30 @@ use tower_geo::policy::service_state::{ServiceConfig, ServiceRoot, ServiceState}
 use tower_geo::policy::verdict::Verdict;
 use tower_service::Service;
 
-use super::subject::{Answer, Body, Sent, calls};
+use super::subject::{Answer, Sent, calls};
 use crate::row::Call;
 
-/// The four over a client.
+/// The four over a client, called with requests to `contoso`.
 pub(super) fn over<S>(client: S, request: impl FnMut() -> Sent + Send + 'static) -> Call
 where
     S: Service<Sent, Response = Answer> + Clone + Send + 'static,
     S::Error: Into<BoxError> + 'static,
 {
-    let root = root();
+    let (root, service) = layered(
+        client,
+        "https://contoso.blob.core.windows.net",
+        "https://contoso-secondary.blob.core.windows.net",
+    );
+    let mut call = calls(service, request);
+    Box::new(move || {
+        let _alive = &root;
+        call();
+    })
+}
+
+/// The four over a client of an account with these endpoints, and what they share.
+pub(crate) fn layered<S>(client: S, primary: &str, secondary: &str) -> (ServiceRoot, Floor<S>) {
+    let root = root(primary, secondary);
     let breaking = Breaking {
         inner: client,
         state: root.handle(),
@@ -47,12 +61,11 @@ where
         inner: Keeping(Following(breaking)),
         state: root.handle(),
     };
-    let mut call = calls(gate, request);
-    Box::new(move || {
-        let _alive = &root;
-        call();
-    })
+    (root, gate)
 }
+
+/// A client under the four.
+pub(crate) type Floor<S> = Gate<Keeping<Following<Breaking<S>>>>;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -63,13 +76,12 @@ const TIME_OUT: Duration = Duration::from_secs(10);
     clippy::expect_used,
     reason = "a benchmark with bad settings cannot go on"
 )]
-fn root() -> ServiceRoot {
-    let regions = ["contoso", "contoso-secondary"]
+fn root(primary: &str, secondary: &str) -> ServiceRoot {
+    let regions = [("primary", primary), ("secondary", secondary)]
         .into_iter()
-        .map(|account| {
-            let url = format!("https://{account}.blob.core.windows.net");
-            let endpoint = Endpoint::parse(&url).expect("a good URL");
-            Region::new(account, endpoint).writable(account == "contoso")
+        .map(|(name, url)| {
+            let endpoint = Endpoint::parse(url).expect("a good URL");
+            Region::new(name, endpoint).writable(name == "primary")
         })
         .collect();
     let regions = Regions::new(regions).expect("good regions");
@@ -82,7 +94,7 @@ fn root() -> ServiceRoot {
 
 /// What a layer makes of an error of the one below.
 #[derive(Debug)]
-struct Failed(#[expect(dead_code, reason = "kept, as ours keeps its cause")] BoxError);
+pub(crate) struct Failed(#[expect(dead_code, reason = "kept, as ours keeps its cause")] BoxError);
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +106,7 @@ impl Error for Failed {}
 
 /// Lets everything through while all is well.
 #[derive(Clone)]
-struct Gate<S> {
+pub(crate) struct Gate<S> {
     inner: S,
     state: ServiceState,
 }
@@ -121,7 +133,7 @@ where
 
 /// Would direct the request elsewhere if its extensions said so.
 #[derive(Clone)]
-struct Following<S>(S);
+pub(crate) struct Following<S>(S);
 
 impl<S, B> Service<Sent> for Following<S>
 where
@@ -144,7 +156,7 @@ where
 }
 
 pin_project! {
-    struct Passing<F> {
+    pub(crate) struct Passing<F> {
         #[pin]
         inner: F,
     }
@@ -169,10 +181,10 @@ where
 /// Keeps the request and the service below until the answer is there, and arms a time-out if it
 /// is not there at once.
 #[derive(Clone)]
-struct Keeping<S>(S);
+pub(crate) struct Keeping<S>(S);
 
 pin_project! {
-    struct KeepingFuture<F, S> {
+    pub(crate) struct KeepingFuture<F, S> {
         #[pin]
         inner: F,
         copy: Sent,
@@ -235,13 +247,13 @@ where
 
 /// Admits the send to its region and settles what becomes of it.
 #[derive(Clone)]
-struct Breaking<S> {
+pub(crate) struct Breaking<S> {
     inner: S,
     state: ServiceState,
 }
 
 /// An outcome that is not known yet.
-struct Watch {
+pub(crate) struct Watch {
     state: ServiceState,
     admitted: Option<Admitted>,
     intent: Intent,
@@ -273,14 +285,47 @@ fn now() -> std::time::Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// A body whose end is the outcome of its send.
-struct Settling {
-    _inner: Body,
-    _watch: Option<Watch>,
+pin_project! {
+    /// A body whose end is the outcome of its send.
+    pub(crate) struct Settling<B> {
+        #[pin]
+        inner: B,
+        watch: Option<Watch>,
+    }
+}
+
+impl<B: Body> Body for Settling<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let mut this = self.project();
+        let polled = this.inner.as_mut().poll_frame(cx);
+        let is_over = match &polled {
+            Poll::Ready(Some(_)) => this.inner.is_end_stream(),
+            Poll::Ready(None) => true,
+            Poll::Pending => false,
+        };
+        if is_over && let Some(mut watch) = this.watch.take() {
+            watch.settle(Verdict::Answered, true);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
 }
 
 pin_project! {
-    struct BreakingFuture<F> {
+    pub(crate) struct BreakingFuture<F> {
         #[pin]
         inner: F,
         watch: Option<Watch>,
@@ -288,12 +333,13 @@ pin_project! {
     }
 }
 
-impl<S> Service<Sent> for Breaking<S>
+impl<S, B> Service<Sent> for Breaking<S>
 where
-    S: Service<Sent, Response = Answer>,
+    S: Service<Sent, Response = Response<B>>,
     S::Error: Into<BoxError>,
+    B: Body,
 {
-    type Response = Response<Settling>;
+    type Response = Response<Settling<B>>;
     type Error = Failed;
     type Future = BreakingFuture<S::Future>;
 
@@ -330,12 +376,13 @@ where
     }
 }
 
-impl<F, E> Future for BreakingFuture<F>
+impl<F, B, E> Future for BreakingFuture<F>
 where
-    F: Future<Output = Result<Answer, E>>,
+    F: Future<Output = Result<Response<B>, E>>,
     E: Into<BoxError>,
+    B: Body,
 {
-    type Output = Result<Response<Settling>, Failed>;
+    type Output = Result<Response<Settling<B>>, Failed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -353,10 +400,7 @@ where
                 } else {
                     None
                 };
-                Poll::Ready(Ok(answer.map(|inner| Settling {
-                    _inner: inner,
-                    _watch: watch,
-                })))
+                Poll::Ready(Ok(answer.map(|inner| Settling { inner, watch })))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(Failed(error.into()))),
             Poll::Pending => {

@@ -9,6 +9,7 @@ mod peer_breakers;
 mod peer_layers;
 pub(crate) mod subject;
 
+pub(crate) use self::floor_stack::layered;
 use crate::row::{Call, Row};
 
 /// All rows, those of one name together, ours first.
