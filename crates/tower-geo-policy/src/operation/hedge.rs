@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::breaker::{Admission, Standing};
-use crate::budget;
+use crate::budget::{self, Budget};
 use crate::region::RegionId;
 use crate::retry_settings::RetrySettings;
 use crate::tick::Tick;
@@ -14,6 +14,20 @@ use crate::trail::{Ending, SendKind, Trail};
 use crate::verdict::Verdict;
 
 use super::{Advice, Advised, Context, Current, Operation, Plan, Planned, Reach};
+
+/// Whether a region's bucket, if it has one, is full enough for a hedge: by half (H3).
+pub(crate) fn has_tokens(budgets: &[Budget], region: RegionId) -> bool {
+    let bucket = budgets.get(region.index());
+    bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
+}
+
+/// What a hedge to a region has cost; `None`: there was not enough (H1).
+pub(crate) fn pay(budgets: &[Budget], region: RegionId) -> Option<u32> {
+    match budgets.get(region.index()) {
+        Some(bucket) => bucket.try_pay(budget::HEDGE).then_some(budget::HEDGE),
+        None => Some(0),
+    }
+}
 
 /// Where the user wants a hedge to go that would go to `region`; `None` is nowhere (T9).
 pub(crate) fn advised(
@@ -67,14 +81,13 @@ impl Operation {
         }
         let candidates = self.candidates(state.regions());
         let may_take = |region: RegionId| {
-            let bucket = context.budgets.get(region.index());
             region != self.current.region
                 && state.standing(region, self.circuit(), now) == Standing::Closed
                 && !state.is_set_aside(region, now)
                 && !self.is_below_floor(context, region)
                 && state.resting(region, now).is_none()
                 && !(state.in_maintenance() && region == state.regions().writer())
-                && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
+                && has_tokens(context.budgets, region)
         };
         let mut others = candidates.as_slice().iter().copied();
         let region = others.find(|&region| may_take(region))?;
@@ -86,22 +99,9 @@ impl Operation {
         let Ok(Admission::Plain) = state.admit(region, self.circuit(), now) else {
             return None;
         };
-        let paid = match context.budgets.get(region.index()) {
-            Some(bucket) if bucket.try_pay(budget::HEDGE) => budget::HEDGE,
-            Some(_) => return None,
-            None => 0,
-        };
+        let paid = pay(context.budgets, region)?;
         self.sends += 1;
-        let hedge = Current {
-            region,
-            kind: SendKind::Hedge,
-            probe: false,
-            shares: 1,
-            paid,
-            waited: Duration::ZERO,
-            at: Some(now),
-            cut_by_deadline: false,
-        };
+        let hedge = Current::hedge(region, paid, now);
         let first = std::mem::replace(&mut self.current, hedge);
         self.other = Some(Box::new(first));
         Some(Plan {

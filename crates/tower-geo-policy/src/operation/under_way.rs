@@ -40,6 +40,16 @@ impl Current {
         }
     }
 
+    /// A hedge that leaves now and was paid for (H1).
+    pub(crate) const fn hedge(region: RegionId, paid: u32, now: Tick) -> Self {
+        Self {
+            kind: SendKind::Hedge,
+            paid,
+            at: Some(now),
+            ..Self::first(region, 1)
+        }
+    }
+
     /// Which send it is, of an operation that has made so many.
     pub(crate) const fn attempt(&self, sends: u32) -> u32 {
         match self.kind {

@@ -2,11 +2,8 @@
 //!
 //! As in [`crate::operation`], an operation that hedges speaks of one of its two sends at a time.
 
-use std::time::Duration;
-
 use crate::breaker::{Admission, Standing};
-use crate::budget;
-use crate::operation::hedge::advised;
+use crate::operation::hedge::{advised, has_tokens, pay};
 use crate::operation::under_way::Current;
 use crate::operation::{Plan, Reach};
 use crate::region::RegionId;
@@ -49,11 +46,10 @@ impl Operation {
         let writer = topology.writer(context.account.marks(), now);
         let candidates = self.all_candidates(context, topology, now).ok()?;
         let may_take = |region: RegionId| {
-            let bucket = context.service.budgets.get(region.index());
             region != self.current.region
                 && state.standing(region, self.circuit(), now) == Standing::Closed
                 && !(state.in_maintenance() && writer == Some(region))
-                && bucket.is_none_or(|bucket| bucket.level() >= bucket.capacity().div_ceil(2))
+                && has_tokens(context.service.budgets, region)
         };
         let region = candidates.iter().find(|&region| may_take(region))?;
         let wanted = advised(context.service.advice, self.trail(), region)?;
@@ -65,19 +61,9 @@ impl Operation {
         let Ok(Admission::Plain) = state.admit(region, self.circuit(), now) else {
             return None;
         };
-        let paid = match context.service.budgets.get(region.index()) {
-            Some(bucket) if bucket.try_pay(budget::HEDGE) => budget::HEDGE,
-            Some(_) => return None,
-            None => 0,
-        };
+        let paid = pay(context.service.budgets, region)?;
         self.sends += 1;
-        let hedge = Current {
-            kind: SendKind::Hedge,
-            paid,
-            waited: Duration::ZERO,
-            at: Some(now),
-            ..Current::first(region, 1)
-        };
+        let hedge = Current::hedge(region, paid, now);
         self.other = Some(std::mem::replace(&mut self.current, hedge));
         Some(Directed {
             plan: Plan {
